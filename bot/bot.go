@@ -49,6 +49,8 @@ type Config struct {
 	// Reread is called after Slack has refused a secret. Reread looks for new secrets, passes them to Renew, and
 	// reports whether there were any. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool
+	// Expired is called when Slack refuses a call because the bot token is no longer valid; may be nil.
+	Expired func()
 	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)
 }
@@ -96,7 +98,7 @@ func New(c Config) *Bot {
 			b.transport.Retry()
 			b.Wake()
 		},
-		Rescoped: b.Permissions.rescoped, Tell: b.Replicas.tell,
+		Rescoped: b.Permissions.rescoped, Expired: c.Expired, Tell: b.Replicas.tell,
 	})
 	k.users = directory.NewUsers(directory.UsersOptions{
 		API: k.api.Client, Self: k.whoAmI, Log: c.Log, Now: c.Now,

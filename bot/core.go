@@ -23,6 +23,7 @@ type core struct {
 	Config
 	api      *slackapi.Client
 	secrets  atomic.Pointer[Secrets]
+	renewing sync.Mutex // held while the secrets change
 	self     fetchedOnce[directory.Self]
 	users    *directory.Users
 	channels *directory.Channels

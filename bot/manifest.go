@@ -20,6 +20,8 @@ const MaxAppName = 35
 type ManifestOptions struct {
 	Name string // name of the app
 	URL  string // the bot's public address, for requests over HTTP; empty: Socket Mode
+	// TokenRotation switches token rotation on. Slack does not allow to switch it off again.
+	TokenRotation bool
 	// Prompts are suggestions for people who open the app, at most approvers.MaxPrompts.
 	Prompts []approvers.Prompt
 }
@@ -117,7 +119,7 @@ type manifestSettings struct {
 	} `json:"interactivity"`
 	OrgDeploy     bool `json:"org_deploy_enabled"`
 	Socket        bool `json:"socket_mode_enabled"`
-	TokenRotation bool `json:"token_rotation_enabled"` // the bot needs tokens that do not expire
+	TokenRotation bool `json:"token_rotation_enabled"`
 }
 
 // These texts describe the app in Slack.
@@ -149,6 +151,7 @@ func newManifest(o ManifestOptions) manifest {
 	}
 	m.Settings.Events.Events = events()
 	m.Settings.Interactivity.Enabled = true
+	m.Settings.TokenRotation = o.TokenRotation
 	if o.URL == "" {
 		m.Settings.Socket = true
 		return m

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +22,15 @@ type Secrets struct {
 // ErrOtherApp says that a token belongs to another app or workspace, so it can't replace a token of this bot.
 var ErrOtherApp = errors.New("the token belongs to another app or workspace")
 
-// Renew replaces the bot's secrets. If the bot token is new, Renew first checks the token with Slack. Slack must accept
+// Renew replaces the bot's secrets. An empty secret stays as it is. If the bot token is new, Renew first checks the token with Slack. Slack must accept
 // the token, and the token must belong to the same bot. An error that wraps ErrToken or ErrOtherApp is final. After any
 // other error, Renew can be called again.
 func (b *Bot) Renew(ctx context.Context, s Secrets) error {
+	b.renewing.Lock()
+	defer b.renewing.Unlock()
 	now := *b.secrets.Load()
+	s.BotToken, s.AppToken = cmp.Or(s.BotToken, now.BotToken), cmp.Or(s.AppToken, now.AppToken)
+	s.SigningSecret = cmp.Or(s.SigningSecret, now.SigningSecret)
 	if s.AppToken != now.AppToken && appOf(s.AppToken) != appOf(now.AppToken) {
 		return fmt.Errorf("SLACK_APP_TOKEN can't be used: %w", ErrOtherApp)
 	}

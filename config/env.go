@@ -21,9 +21,10 @@ const (
 
 // Env is the validated environment. docs/environment.md lists the variables.
 type Env struct {
-	BotToken      Secret
-	AppToken      Secret // for SocketMode
-	SigningSecret Secret // for HTTPMode
+	BotToken      Secret   // may be empty with Rotation
+	Rotation      Rotation // for an app with token rotation
+	AppToken      Secret   // for SocketMode
+	SigningSecret Secret   // for HTTPMode
 	Transport     Transport
 	SlackAPIURL   string // with its final slash; empty: Slack's own URL
 	ModelKey      Secret
@@ -46,6 +47,17 @@ type Env struct {
 	SecretFiles map[string]string // the files from which secrets were read, by variable
 	Warnings    yamldoc.Problems  // settings that work, but should be changed
 }
+
+// Rotation has the credentials with which the bot renews its bot token. Slack ends each bot token of an app with token
+// rotation after 12 hours.
+type Rotation struct {
+	ClientID     Secret
+	ClientSecret Secret
+	RefreshToken Secret // the bot's first refresh token: each renewal replaces it by another one, which the bot stores
+}
+
+// On reports whether the app uses token rotation.
+func (r Rotation) On() bool { return r.RefreshToken != "" }
 
 // Store says where the bot's state is stored.
 type Store struct {
@@ -124,6 +136,9 @@ func (e Env) LogValue() slog.Value { return slog.GroupValue(e.settings()...) }
 func (e Env) settings() []slog.Attr {
 	return []slog.Attr{
 		slog.String("SLACK_BOT_TOKEN", e.BotToken.String()),
+		slog.String("SLACK_CLIENT_ID", e.Rotation.ClientID.String()),
+		slog.String("SLACK_CLIENT_SECRET", e.Rotation.ClientSecret.String()),
+		slog.String("SLACK_REFRESH_TOKEN", e.Rotation.RefreshToken.String()),
 		slog.String("COUNTERSIGN_TRANSPORT", string(e.Transport)),
 		slog.String("SLACK_APP_TOKEN", e.AppToken.String()),
 		slog.String("SLACK_SIGNING_SECRET", e.SigningSecret.String()),

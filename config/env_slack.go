@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,13 +12,24 @@ import (
 var (
 	slackToken    = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 	signingSecret = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	clientID      = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
+	clientSecret  = regexp.MustCompile(`^[0-9A-Za-z]{16,}$`)
 )
 
 // slack reads the settings for the connection to Slack.
 func (r *envReader) slack(e *Env) {
 	v, needs := r.variables, r.command.needsSlack()
-	e.BotToken = r.token("SLACK_BOT_TOKEN", v.SlackBotToken, "xoxb-",
-		"write the Bot User OAuth Token of your app, from its page OAuth & Permissions", needs)
+	const whereBot = "write the Bot User OAuth Token of your app, from its page OAuth & Permissions"
+	switch {
+	case r.rotates():
+		e.Rotation = r.rotation()
+		e.BotToken = r.token("SLACK_BOT_TOKEN", v.SlackBotToken, "xoxe.xoxb-", whereBot+", or leave it out", false)
+	case strings.HasPrefix(v.SlackBotToken, "xoxe"):
+		r.wrong("SLACK_BOT_TOKEN", "is a token that ends within 12 hours, because the app has token rotation",
+			"set SLACK_CLIENT_ID, SLACK_CLIENT_SECRET and SLACK_REFRESH_TOKEN too, and the bot renews its token by itself")
+	default:
+		e.BotToken = r.token("SLACK_BOT_TOKEN", v.SlackBotToken, "xoxb-", whereBot, needs)
+	}
 	e.Transport = Transport(v.Transport)
 	if e.Transport != SocketMode && e.Transport != HTTPMode {
 		r.wrong("COUNTERSIGN_TRANSPORT", yamldoc.Quote(v.Transport)+" is not a transport", "write socket or http")
@@ -34,10 +46,12 @@ func (r *envReader) slack(e *Env) {
 
 // tokenKinds maps a token's prefix to its kind. So an error can name the right variable.
 var tokenKinds = []struct{ prefix, is string }{
-	{"xoxb-", "a bot token (xoxb-), which belongs in SLACK_BOT_TOKEN"},
+	{"xoxb-", "a bot token that does not expire (xoxb-), which belongs in SLACK_BOT_TOKEN of an app without token rotation"},
 	{"xapp-", "an app-level token (xapp-), which belongs in SLACK_APP_TOKEN"},
 	{"xoxp-", "a user token (xoxp-)"},
-	{"xoxe", "a token that Slack rotates (xoxe), which runs out within a day: switch token rotation off for the app"},
+	{"xoxe.xoxb-", "a bot token of an app with token rotation (xoxe.xoxb-), which belongs in SLACK_BOT_TOKEN"},
+	{"xoxe.", "another token of an app with token rotation (xoxe.)"},
+	{"xoxe-", "a refresh token (xoxe-), which belongs in SLACK_REFRESH_TOKEN"},
 	{"xox", "a token of some other kind"},
 }
 
@@ -66,6 +80,47 @@ func (r *envReader) token(name, text, prefix, where string, needed bool) Secret 
 	}
 	if !slackToken.MatchString(strings.TrimPrefix(text, prefix)) {
 		r.wrong(name, "is cut off or has characters that no Slack token has", "copy it once more: "+where)
+		return ""
+	}
+	return Secret(text)
+}
+
+// rotates reports whether a variable for token rotation is set.
+func (r *envReader) rotates() bool {
+	v := r.variables
+	for name, value := range map[string]string{
+		"SLACK_CLIENT_ID": v.SlackClientID, "SLACK_CLIENT_SECRET": v.SlackClientSecret, "SLACK_REFRESH_TOKEN": v.SlackRefreshToken,
+	} {
+		if value != "" || r.files.paths[name] != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// rotation reads the credentials for token rotation. Token rotation needs all of them.
+func (r *envReader) rotation() Rotation {
+	const credentials = "write the %s from your app's page Basic Information, or leave out all variables for token rotation"
+	v := r.variables
+	return Rotation{
+		ClientID:     r.credential("SLACK_CLIENT_ID", v.SlackClientID, clientID, fmt.Sprintf(credentials, "Client ID")),
+		ClientSecret: r.credential("SLACK_CLIENT_SECRET", v.SlackClientSecret, clientSecret, fmt.Sprintf(credentials, "Client Secret")),
+		RefreshToken: r.token("SLACK_REFRESH_TOKEN", v.SlackRefreshToken, "xoxe-",
+			"write the Bot User OAuth Refresh Token of your app, from its page OAuth & Permissions", true),
+	}
+}
+
+// credential checks the form of a credential of the app.
+func (r *envReader) credential(name, text string, form *regexp.Regexp, where string) Secret {
+	switch {
+	case text == "":
+		r.missing(name, where)
+		return ""
+	case wrapped(text) != "":
+		r.wrong(name, wrapped(text), "write the value alone")
+		return ""
+	case !form.MatchString(text):
+		r.wrong(name, "does not have the form of Slack's value", where)
 		return ""
 	}
 	return Secret(text)

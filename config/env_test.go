@@ -28,6 +28,7 @@ const (
 func setenv(t *testing.T, pairs map[string]string) {
 	t.Helper()
 	for _, name := range []string{
+		"SLACK_CLIENT_ID", "SLACK_CLIENT_SECRET", "SLACK_REFRESH_TOKEN", "SLACK_CLIENT_ID_FILE", "SLACK_CLIENT_SECRET_FILE", "SLACK_REFRESH_TOKEN_FILE",
 		"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET", "SLACK_API_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL",
 		"COUNTERSIGN_TRANSPORT", "COUNTERSIGN_POLICY", "COUNTERSIGN_STORE", "COUNTERSIGN_HTTP_ADDR", "COUNTERSIGN_ADMIN_ADDR", "COUNTERSIGN_CONTROL",
 		"COUNTERSIGN_GATEWAY_ADDR", "COUNTERSIGN_GATEWAY_URL", "COUNTERSIGN_GATEWAY_KEY", "COUNTERSIGN_STORE_FILE",
@@ -125,10 +126,28 @@ func TestEnvProblems(t *testing.T) {
 		{"any free port twice", config.Check, map[string]string{"COUNTERSIGN_TRANSPORT": "http", "COUNTERSIGN_HTTP_ADDR": "127.0.0.1:0", "COUNTERSIGN_ADMIN_ADDR": "127.0.0.1:0"}, nil},
 		{"tokens swapped", config.Check, map[string]string{"SLACK_BOT_TOKEN": appToken, "SLACK_APP_TOKEN": botToken}, []string{
 			"SLACK_BOT_TOKEN: is an app-level token (xapp-), which belongs in SLACK_APP_TOKEN; it must begin with xoxb-",
-			"SLACK_APP_TOKEN: is a bot token (xoxb-), which belongs in SLACK_BOT_TOKEN; it must begin with xapp-",
+			"SLACK_APP_TOKEN: is a bot token that does not expire (xoxb-), which belongs in SLACK_BOT_TOKEN of an app without token rotation; it must begin with xapp-",
 		}},
 		{"tokens of other kinds", config.Check, map[string]string{"SLACK_BOT_TOKEN": "xoxp-1-hush", "SLACK_APP_TOKEN": "xoxe.xoxb-1-hush"}, []string{
-			"SLACK_BOT_TOKEN: is a user token (xoxp-)", "SLACK_APP_TOKEN: is a token that Slack rotates",
+			"SLACK_BOT_TOKEN: is a user token (xoxp-)", "SLACK_APP_TOKEN: is a bot token of an app with token rotation (xoxe.xoxb-), which belongs in SLACK_BOT_TOKEN",
+		}},
+		{"a token that expires, alone", config.Check, map[string]string{"SLACK_BOT_TOKEN": "xoxe.xoxb-1-hush"}, []string{
+			"SLACK_BOT_TOKEN: is a token that ends within 12 hours, because the app has token rotation; set SLACK_CLIENT_ID, SLACK_CLIENT_SECRET and SLACK_REFRESH_TOKEN too",
+		}},
+		{"token rotation needs no bot token", config.Serve, map[string]string{
+			"SLACK_CLIENT_ID": "12.34", "SLACK_CLIENT_SECRET": signing, "SLACK_REFRESH_TOKEN": "xoxe-1-hush", "SLACK_APP_TOKEN": appToken, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "m",
+		}, nil},
+		{"token rotation, incomplete", config.Check, map[string]string{"SLACK_REFRESH_TOKEN": "xoxe-1-hush"}, []string{
+			"SLACK_CLIENT_ID: is missing; write the Client ID from your app's page Basic Information", "SLACK_CLIENT_SECRET: is missing; write the Client Secret",
+		}},
+		{"token rotation, without the refresh token", config.Check, map[string]string{"SLACK_CLIENT_ID": "12.34", "SLACK_CLIENT_SECRET": signing}, []string{
+			"SLACK_REFRESH_TOKEN: is missing; write the Bot User OAuth Refresh Token",
+		}},
+		{"token rotation, with other values", config.Check, map[string]string{
+			"SLACK_BOT_TOKEN": botToken, "SLACK_CLIENT_ID": "A0001", "SLACK_CLIENT_SECRET": signing + " ", "SLACK_REFRESH_TOKEN": "xoxe.xoxb-1-hush",
+		}, []string{
+			"SLACK_CLIENT_ID: does not have the form of Slack's value", "SLACK_CLIENT_SECRET: has a space or a line end around it",
+			"SLACK_REFRESH_TOKEN: is a bot token of an app with token rotation", "SLACK_BOT_TOKEN: is a bot token that does not expire (xoxb-), which belongs in SLACK_BOT_TOKEN of an app without token rotation; it must begin with xoxe.xoxb-",
 		}},
 		{"badly copied", config.Check, map[string]string{"SLACK_BOT_TOKEN": botToken + "\n", "SLACK_APP_TOKEN": `"` + appToken + `"`, "OPENAI_API_KEY": "sk-hush key", "SLACK_SIGNING_SECRET": "hush"}, []string{
 			"SLACK_BOT_TOKEN: has a space or a line end around it", "SLACK_APP_TOKEN: has quotes or brackets around it",

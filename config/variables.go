@@ -12,6 +12,9 @@ import (
 // a second variable, with the suffix _FILE. This variable names a file that contains the secret.
 type variables struct {
 	SlackBotToken      string `envconfig:"SLACK_BOT_TOKEN" secret:"true"`
+	SlackClientID      string `envconfig:"SLACK_CLIENT_ID" secret:"true"`
+	SlackClientSecret  string `envconfig:"SLACK_CLIENT_SECRET" secret:"true"`
+	SlackRefreshToken  string `envconfig:"SLACK_REFRESH_TOKEN" secret:"true"`
 	Transport          string `envconfig:"COUNTERSIGN_TRANSPORT" default:"socket"`
 	SlackAppToken      string `envconfig:"SLACK_APP_TOKEN" secret:"true"`
 	SlackSigningSecret string `envconfig:"SLACK_SIGNING_SECRET" secret:"true"`

@@ -135,6 +135,7 @@ const (
 	SettingCaller       = "caller/"   // followed by a caller's name: its requests that wait; its value is a settings.Caller
 	SettingReceiptKeys  = "receipts"  // the public keys that verify receipts; its value is a settings.ReceiptKeys
 	SettingWebhook      = "webhook/"  // followed by a caller's name: how deliveries to its webhook went; its value is a settings.Webhook
+	SettingSlackToken   = "token"     // the encrypted bot token of an app with token rotation; its value is a settings.SlackToken
 	SettingDemo         = "demo"      // without content; marks the store of a demo (option --store), which has no data of a real bot
 )
 

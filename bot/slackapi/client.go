@@ -25,6 +25,7 @@ type Options struct {
 	Count     func(context.Context, Call) // is called after each call that its caller did not cancel; may be nil
 	Recovered func()                      // is called when Slack answers again after an outage; may be nil
 	Rescoped  func()                      // is called when Slack says that the bot token has other scopes than before; may be nil
+	Expired   func()                      // is called when Slack refuses a call because the bot token is no longer valid; may be nil
 	Log       *slog.Logger
 }
 
@@ -57,6 +58,9 @@ func New(o Options) *Client {
 	}
 	if o.Rescoped == nil {
 		o.Rescoped = func() {}
+	}
+	if o.Expired == nil {
+		o.Expired = func() {}
 	}
 	limiter := newRateLimiter(o)
 	tokens := &tokenWriter{next: limiter.next}

@@ -25,6 +25,7 @@ type rateLimiter struct {
 	limited  bool   // the published limits apply from the start; otherwise a limit applies after Slack has refused a call because of it
 	count    func(context.Context, Call)
 	tell     func(Told) // sends a message to the other processes
+	expired  func()     // see Options.Expired
 	log      *slog.Logger
 	breaker  circuitBreaker
 	mu       sync.Mutex
@@ -37,7 +38,7 @@ type rateLimiter struct {
 
 func newRateLimiter(o Options) *rateLimiter {
 	l := &rateLimiter{
-		next: o.HTTP.Transport, path: "/", limited: !o.Unlimited, count: o.Count, tell: o.Tell, log: o.Log,
+		next: o.HTTP.Transport, path: "/", limited: !o.Unlimited, count: o.Count, tell: o.Tell, expired: o.Expired, log: o.Log,
 		breaker: circuitBreaker{log: o.Log, back: o.Recovered}, share: o.Share, sharedBy: sharing{processes: 1}, limits: map[string]*callLimit{},
 	}
 	if l.share == nil {
@@ -125,6 +126,9 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if asksToWait(resp) {
 			l.noteRetryAfter(method, channel, defaultRetryAfter)
+		}
+		if tokenEnded(resp) {
+			l.expired()
 		}
 	}
 	return resp, err

@@ -172,16 +172,26 @@ func notJSON(resp *http.Response) error {
 // limitedIn matches Slack's error codes for rate limits, in an answer with status 200.
 var limitedIn = regexp.MustCompile(`"error": ?"(ratelimited|rate_limited|message_limit_exceeded)"`)
 
+// endedIn matches Slack's error codes for a token that is no longer valid.
+var endedIn = regexp.MustCompile(`"error": ?"(token_expired|token_revoked)"`)
+
+// tokenEnded reports whether a response is a refusal because the token is no longer valid. After the check, the
+// response can be read from its start.
+func tokenEnded(resp *http.Response) bool { return answersWith(resp, endedIn) }
+
 // asksToWait reports whether a response with status 200 is a refusal because of a rate limit. After the check, the
 // response can be read from its start.
-func asksToWait(resp *http.Response) bool {
+func asksToWait(resp *http.Response) bool { return answersWith(resp, limitedIn) }
+
+// answersWith reports whether a response with status 200 is a refusal with one of the codes.
+func answersWith(resp *http.Response, codes *regexp.Regexp) bool {
 	if resp.StatusCode != http.StatusOK {
 		return false
 	}
 	body := bufio.NewReaderSize(resp.Body, 256)
 	resp.Body = readCloser{body, resp.Body}
 	head, _ := body.Peek(128) // the reader of the body sees any error
-	return notOK.Match(head) && limitedIn.Match(head)
+	return notOK.Match(head) && codes.Match(head)
 }
 
 // isReply reports whether a request posts to a response URL. A file upload is not a reply.

@@ -1,9 +1,11 @@
 package slackapi
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/slack-go/slack"
@@ -58,4 +60,23 @@ func TestRotatedTokens(t *testing.T) {
 	check("xoxb-new", "xapp-new")
 	c.SetTokens("xoxb-newer", "xapp-new")
 	check("xoxb-newer", "xapp-new")
+}
+
+// Expired is called when Slack says that the token is no longer valid, and not after any other answer.
+func TestExpiredToken(t *testing.T) {
+	answer, expired := "", 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+	defer srv.Close()
+	c := New(Options{
+		BotToken: "xoxe.xoxb-1", URL: srv.URL, HTTP: srv.Client(), Unlimited: true, Expired: func() { expired++ }, Log: slog.New(slog.DiscardHandler),
+	})
+	for _, code := range []string{"token_expired", "token_revoked", "invalid_auth", "channel_not_found"} {
+		answer, expired = `{"ok":false,"error":"`+code+`"}`, 0
+		if _, err := c.AuthTestContext(t.Context()); ErrorCode(err) != code {
+			t.Errorf("%s: %v", code, err)
+		}
+		if want := strings.HasPrefix(code, "token_"); (expired == 1) != want {
+			t.Errorf("%s: Expired was called %d times", code, expired)
+		}
+	}
 }

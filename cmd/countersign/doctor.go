@@ -6,6 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +41,7 @@ Exit codes: 0 nothing is missing · 1 something is missing or wrong · 2 the env
 Slack or the model refuses a token · 3 Slack, the model, a tool server or the store can't be reached.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRefusals, ReadBeside: refusalsBeside}
+			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRefusals, ReadBeside: refusalsBeside, StoredToken: storedToken}
 			if !asJSON {
 				d.Out = cmd.OutOrStdout()
 			}
@@ -87,14 +90,54 @@ func excessRights(ctx context.Context, env config.Env) (what, do string, err err
 
 // askRefusals asks the running bot which features Slack refuses in its workspace.
 func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
+	answer, err := askBot(ctx, env)
+	return answer.Refused, err
+}
+
+// doctorAnswer is the answer of the running bot.
+type doctorAnswer struct {
+	Refused []settings.Refusal  `json:"refused"` // the features that Slack refuses in the bot's workspace
+	Token   settings.SlackToken `json:"token"`   // the encrypted bot token of an app with token rotation
+}
+
+func askBot(ctx context.Context, env config.Env) (answer doctorAnswer, err error) {
 	var out bytes.Buffer
 	if err := doctorTask.Ask(ctx, env, task.None{}, nil, &out); err != nil {
-		return nil, err
+		return answer, err
 	}
-	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
-		return nil, cli.CouldNot("the bot's answer can't be read: %w", err)
+	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+		return answer, cli.CouldNot("the bot's answer can't be read: %w", err)
 	}
-	return list, nil
+	return answer, nil
+}
+
+// storedToken reads the bot token of an app with token rotation from the store, or from the running bot.
+func storedToken(ctx context.Context, env config.Env) (token string, issued, expires time.Time, err error) {
+	row, err := tokenRow(ctx, env)
+	return appOf(env).BotToken(row), row.Issued, row.Expires, err
+}
+
+func tokenRow(ctx context.Context, env config.Env) (row settings.SlackToken, err error) {
+	var db openstore.Store
+	if env.Store.Backend == config.Postgres {
+		db, err = openstore.Database(ctx, env.Store, postgres.Options{}, true)
+	} else {
+		if _, err := os.Stat(env.Store.Path); errors.Is(err, fs.ErrNotExist) {
+			return row, nil
+		}
+		db, err = openstore.Opened(openstore.File(env.Store.Path))
+	}
+	if errors.Is(err, store.ErrLocked) {
+		answer, err := askBot(ctx, env)
+		return answer.Token, err
+	}
+	if err != nil {
+		return row, err
+	}
+	return row, errors.Join(db.View(ctx, func(r store.Reader) (err error) {
+		row, _, err = settings.ReadSlackToken(r)
+		return err
+	}), db.Close())
 }
 
 // refusalsBeside reads the refused features from a database that replicas are using.
@@ -113,12 +156,14 @@ func refusalsBeside(ctx context.Context, env config.Env) (list []settings.Refusa
 	}), db.Close())
 }
 
-// doctorTask confirms that the running bot can read its store. doctorTask writes, as JSON, the features that Slack
-// refuses in the bot's workspace.
+// doctorTask confirms that the running bot can read its store. doctorTask writes a doctorAnswer as JSON.
 var doctorTask = task.Task[task.None]{Name: "doctor", WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
-	var list []settings.Refusal
+	var answer doctorAnswer
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
-		list, _, err = settings.ReadRefusals(r)
+		if answer.Refused, _, err = settings.ReadRefusals(r); err != nil {
+			return err
+		}
+		answer.Token, _, err = settings.ReadSlackToken(r)
 		return err
 	})
 	if err != nil {
@@ -131,5 +176,5 @@ var doctorTask = task.Task[task.None]{Name: "doctor", WhileHeld: true, Run: func
 	if older != nil {
 		return cli.CouldNot("the bot is held: %w", older)
 	}
-	return json.NewEncoder(w.Out).Encode(list)
+	return json.NewEncoder(w.Out).Encode(answer)
 }}

@@ -16,6 +16,7 @@ import (
 // manifestOptions are the flags of countersign manifest.
 type manifestOptions struct {
 	transport, url, name, format, policy string
+	tokenRotation                        bool
 }
 
 func manifestCommand() *cobra.Command {
@@ -49,6 +50,7 @@ With --transport http it needs the public address at which Slack reaches the bot
 	f.StringVar(&o.name, "name", "Countersign", "what the app is called in Slack")
 	f.StringVar(&o.policy, "policy", "", "a policy file; people are offered its prompts in direct messages")
 	cli.PathFlags(f, "policy")
+	f.BoolVar(&o.tokenRotation, "token-rotation", false, "for an app whose tokens expire; Slack does not allow to switch this off again")
 	f.StringVar(&o.format, "format", "json", "json or yaml")
 	cli.FileFlag(cmd, &file)
 	return cmd
@@ -74,7 +76,7 @@ func (o manifestOptions) text() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := bot.Manifest(bot.ManifestOptions{Name: o.name, URL: o.url, Prompts: prompts})
+	text, err := bot.Manifest(bot.ManifestOptions{Name: o.name, URL: o.url, Prompts: prompts, TokenRotation: o.tokenRotation})
 	if err != nil {
 		return nil, cli.Misused("%w; write another --name", err)
 	}

@@ -24,6 +24,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/bot/rotation"
 	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/metrics"
 	"countersign/cmd/countersign/openstore"
@@ -241,7 +242,8 @@ func allMetrics(t *testing.T) *metrics.Metrics {
 	}
 	m := setup{
 		store: db, tools: tools, policies: &policyfile.Source{Tools: tools}, log: slog.New(slog.DiscardHandler),
-		seal: sealing{keys: []approvers.SealKey{{}}, places: []audit.HeadTarget{unreachableTarget{}}},
+		rotation: rotation.New(rotation.Options{Store: db, Log: slog.New(slog.DiscardHandler)}),
+		seal:     sealing{keys: []approvers.SealKey{{}}, places: []audit.HeadTarget{unreachableTarget{}}},
 	}.assemble().metrics
 	m.CountCall(slackapi.Call{Method: "chat.postMessage", Outcome: slackapi.CallAnswered})
 	m.CountRequest(http.StatusOK)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,6 +18,7 @@ import (
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
 	"countersign/bot"
+	"countersign/bot/rotation"
 	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/metrics"
@@ -56,6 +58,7 @@ type setup struct {
 	listen                       func() (net.Listener, error)          // opens the listener for Slack's HTTP requests; nil: Socket Mode
 	systemd                      *notifier                             // nil: no reports to systemd
 	secrets                      *secrets                              // nil: the secrets never change
+	rotation                     *rotation.Keeper                      // nil: the app has no token rotation
 	signingSecret                string                                // signing secret of Slack's HTTP requests
 	crashes                      *crashes                              // nil: current work is not recorded
 	tracer                       *tracing.Tracer                       // nil: nothing is traced
@@ -115,7 +118,7 @@ func (s setup) assemble() parts {
 			m.CountCall(c)
 			t.called(ctx, c)
 		},
-		Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.CountRequest, Reread: s.reread(),
+		Listen: s.listen, SigningSecret: s.signingSecret, CountRequest: m.CountRequest, Reread: s.reread(), Expired: s.expired(),
 	})
 	m.WatchSlack(s.store, b.Ready)
 	m.WatchPause(wf)
@@ -138,6 +141,13 @@ func (s setup) assemble() parts {
 		s.secrets.renewBot = b.Renew
 		s.secrets.renewKey = a.RenewKey
 	}
+	if s.rotation != nil {
+		m.WatchBotToken(s.rotation.Expires)
+		if s.secrets != nil {
+			s.secrets.renewApp = s.rotation.SetApp
+		}
+		s.rotation.Use = func(ctx context.Context, token string) error { return b.Renew(ctx, bot.Secrets{BotToken: token}) }
+	}
 	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t, reporter: audit.NewReporter(wf.History, s.store, s.tools.Policy, s.log)}
 	p.webhooks = gateway.NewWebhooks(gateway.WebhookConfig{
 		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: config.Lookup, Log: s.log, Now: s.now, Count: m.CountWebhook,
@@ -155,6 +165,23 @@ func (s setup) reread() func(context.Context) bool {
 		return nil
 	}
 	return func(ctx context.Context) bool { return s.secrets.reread(ctx, true) }
+}
+
+// expired returns the function that is called when the bot token has expired. If the app has no token rotation, expired
+// returns nil.
+func (s setup) expired() func() {
+	if s.rotation == nil {
+		return nil
+	}
+	return s.rotation.Expired
+}
+
+// rotationProbes returns the probes that say on /readyz whether the bot token is valid, and was renewed in time.
+func (s setup) rotationProbes() []probe {
+	if s.rotation == nil {
+		return nil
+	}
+	return []probe{{name: "bot token", ready: s.rotation.Valid}, {name: "renewal of the bot token", ready: s.rotation.Renewed, notice: true}}
 }
 
 // The method "workers" returns the workers of the kinds of timer that the bot and the agent handle.
@@ -258,7 +285,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		g.Go(func() error { return s.inOneReplica(ctx, sealingJob, p.sealer.Run) })
 	}
 	if s.admin != nil {
-		h := admin(append([]probe{
+		h := admin(slices.Concat([]probe{
 			{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.workflow) }},
 			{name: "rows", ready: undamaged(s.store)},
 			{name: "mended", ready: repaired(s.store), notice: true},
@@ -274,7 +301,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 			{name: "messages", ready: reportUndelivered(p.workflow), notice: true},
 			{name: "webhooks", ready: reportWebhooks(p.workflow), notice: true},
 			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
-		}, append(s.requestProbe(p), sealProbes(p.sealer)...)...), p.metrics.Handler())
+		}, s.requestProbe(p), s.rotationProbes(), sealProbes(p.sealer)), p.metrics.Handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}
 	if s.gateway != nil {
@@ -326,9 +353,10 @@ func (s setup) run(ctx context.Context, p parts) error {
 const (
 	sealingJob = "sealing" // seals the history
 	upkeepJob  = "upkeep"  // drops old deliveries, erases data beyond the policy's retention, and makes the weekly report
+	tokenJob   = "token"   // renews the bot token of an app with token rotation
 )
 
-var oneReplicaJobs = []string{sealingJob, upkeepJob}
+var oneReplicaJobs = []string{sealingJob, upkeepJob, tokenJob}
 
 // ownReplica returns the replica of this process. If there are no replicas, ownReplica returns store.Alone.
 func (s setup) ownReplica() store.Replica {
@@ -382,7 +410,7 @@ func (s setup) enter(ctx context.Context, p parts) error {
 	return p.workflow.History.Started(ctx, s.startFacts())
 }
 
-// followMachine reports the bot's state to systemd, and watches the files of the secrets.
+// followMachine reports the bot's state to systemd, watches the files of the secrets, and keeps the bot token valid.
 func (s setup) followMachine(ctx context.Context, g *errgroup.Group) {
 	if s.systemd != nil {
 		g.Go(func() error {
@@ -393,6 +421,9 @@ func (s setup) followMachine(ctx context.Context, g *errgroup.Group) {
 	}
 	if s.secrets != nil {
 		g.Go(func() error { return s.secrets.watch(ctx) })
+	}
+	if s.rotation != nil {
+		g.Go(func() error { return s.rotation.Run(ctx) })
 	}
 }
 

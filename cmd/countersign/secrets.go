@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"countersign/bot"
+	"countersign/bot/rotation"
 	"countersign/config"
 	"countersign/config/yamldoc"
 	"countersign/internal/redact"
@@ -25,7 +26,8 @@ const secretPoll = 2 * time.Second
 // itself can't change.
 type secrets struct {
 	renewBot func(context.Context, bot.Secrets) error
-	renewKey func(string) // replaces the model's key
+	renewKey func(string)       // replaces the model's key
+	renewApp func(rotation.App) // replaces the credentials for token rotation; nil: the app has no token rotation
 	log      *slog.Logger
 
 	mu      sync.Mutex
@@ -37,15 +39,21 @@ type secrets struct {
 
 // secretValues are the secrets that can change while the bot runs.
 type secretValues struct {
-	slack    bot.Secrets
+	slack    bot.Secrets  // without the bot token if package rotation renews it
+	app      rotation.App // zero if the app has no token rotation
 	modelKey string
 }
 
 func valuesOf(env config.Env) secretValues {
-	return secretValues{
+	v := secretValues{
 		slack:    bot.Secrets{BotToken: env.BotToken.Reveal(), AppToken: env.AppToken.Reveal(), SigningSecret: env.SigningSecret.Reveal()},
+		app:      appOf(env),
 		modelKey: env.ModelKey.Reveal(),
 	}
+	if env.Rotation.On() {
+		v.slack.BotToken = ""
+	}
+	return v
 }
 
 // The method "changed" lists the variables whose values differ.
@@ -53,6 +61,8 @@ func (v secretValues) changed(now secretValues) (names []string) {
 	for _, s := range []struct{ name, old, now string }{
 		{"SLACK_BOT_TOKEN", v.slack.BotToken, now.slack.BotToken}, {"SLACK_APP_TOKEN", v.slack.AppToken, now.slack.AppToken},
 		{"SLACK_SIGNING_SECRET", v.slack.SigningSecret, now.slack.SigningSecret}, {"OPENAI_API_KEY", v.modelKey, now.modelKey},
+		{"SLACK_CLIENT_ID", v.app.ClientID, now.app.ClientID}, {"SLACK_CLIENT_SECRET", v.app.ClientSecret, now.app.ClientSecret},
+		{"SLACK_REFRESH_TOKEN", v.app.RefreshToken, now.app.RefreshToken},
 	} {
 		if s.old != s.now {
 			names = append(names, s.name)
@@ -108,7 +118,7 @@ func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 	if !complete || now == s.refused && !whole {
 		return false
 	}
-	redact.Secrets(now.slack.BotToken, now.slack.AppToken, now.slack.SigningSecret, now.modelKey)
+	redact.Secrets(now.slack.BotToken, now.slack.AppToken, now.slack.SigningSecret, now.app.ClientSecret, now.app.RefreshToken, now.modelKey)
 	if now.slack != before.slack {
 		if err := s.renewBot(ctx, now.slack); err != nil {
 			if errors.Is(err, bot.ErrToken) || errors.Is(err, bot.ErrOtherApp) {
@@ -117,6 +127,9 @@ func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 			s.tell(err.Error())
 			return false
 		}
+	}
+	if now.app != before.app && s.renewApp != nil {
+		s.renewApp(now.app)
 	}
 	if now.modelKey != before.modelKey {
 		s.renewKey(now.modelKey)

@@ -19,6 +19,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/bot"
+	"countersign/bot/rotation"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
@@ -216,6 +217,18 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 			return openstore.DatabaseError(err)
 		}
 	}
+	if env.Rotation.On() {
+		s.rotation = rotation.New(rotation.Options{
+			App: appOf(env), Store: db, Replica: s.replica, Job: tokenJob, URL: env.SlackAPIURL, Log: log,
+		})
+		s.botToken, err = s.rotation.Token(ctx)
+		if ctx.Err() != nil {
+			return nil // stopped before it started
+		}
+		if err != nil {
+			return noToken(err)
+		}
+	}
 	s.crashes = openCrashes(env.Store.Path+".crashes", log)
 	defer s.crashes.stop()
 	p := s.assemble()
@@ -226,6 +239,23 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "gateway", addressOf(l.gateway), "control", env.Control,
 		"gated", strings.Join(gated(policies.Tools.Policy(), policies.Tools.Registry), ", "))
 	return s.run(ctx, p)
+}
+
+// appOf returns the credentials with which the bot renews its token.
+func appOf(env config.Env) rotation.App {
+	r := env.Rotation
+	return rotation.App{ClientID: r.ClientID.Reveal(), ClientSecret: r.ClientSecret.Reveal(), RefreshToken: r.RefreshToken.Reveal()}
+}
+
+// noToken returns the error of a start without a bot token.
+func noToken(err error) error {
+	switch {
+	case errors.Is(err, rotation.ErrRefused):
+		return cli.Misused("%w", err)
+	case store.Refused(err):
+		return couldNotStart(err)
+	}
+	return cli.CouldNot("Slack gives no bot token; check the network, and SLACK_API_URL if it is set: %w", err)
 }
 
 // The function "gated" lists the tools whose calls always wait for approval, with any arguments.

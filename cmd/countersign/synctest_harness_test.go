@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"countersign/agent"
+	"countersign/bot/rotation"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/internal/demo/scriptedmodel"
@@ -41,6 +42,7 @@ type synctestHarness struct {
 	others []replicaBot  // all bots, if there are several, in the order in which they started
 	death  chan struct{} // a call killed the bot
 	policy string
+	app    rotation.App // zero: the app has no token rotation
 
 	instead func(http.Handler) http.Handler // wraps the handler of the model; nil: no wrapper
 	front   func(http.Handler) http.Handler // wraps Slack's handler; nil: no wrapper
@@ -79,6 +81,12 @@ agents:
 // inFakedTime runs a test in faked time. The function change may change the bot's configuration.
 func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestHarness)) {
 	t.Helper()
+	inSeededTime(t, workspace.DemoSeed(), change, fn)
+}
+
+// inSeededTime is like inFakedTime, with another content of the workspace.
+func inSeededTime(t *testing.T, seed workspace.Seed, change func(*synctestHarness), fn func(*synctestHarness)) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	synctest.Test(t, func(t *testing.T) {
 		b := &synctestHarness{T: t, policy: synctestPolicy, slack: testkit.NewNetwork(), model: testkit.NewNetwork(), log: new(lineLog), death: make(chan struct{}, 1), runs: map[string]int{}, http: usualTransport() == "http"}
@@ -90,7 +98,7 @@ func inFakedTime(t *testing.T, change func(*synctestHarness), fn func(*synctestH
 		var err error
 		requests := &http.Transport{DialContext: b.knock, MaxIdleConnsPerHost: 64}
 		b.ws, err = workspace.New(workspace.Config{
-			Seed: workspace.DemoSeed(), BaseURL: "http://slack.test", Log: slog.New(slog.DiscardHandler), Mishaps: b.mishap, HTTP: &http.Client{Transport: requests},
+			Seed: seed, BaseURL: "http://slack.test", Log: slog.New(slog.DiscardHandler), Mishaps: b.mishap, HTTP: &http.Client{Transport: requests},
 		})
 		b.ok(err)
 		b.db, err = openstore.File(path)
@@ -193,13 +201,25 @@ const replicas = 3
 // start starts a bot, as a new process on the same store. If the harness has a board, start starts several bots.
 func (b *synctestHarness) start() {
 	if b.board == nil {
-		b.bot = b.setup.begin(b.ctx)
+		b.bot = b.begin(b.setup)
 		return
 	}
 	for range replicas {
 		b.startReplica()
 	}
 	b.bot = b.others[0].running
+}
+
+// begin starts one bot. If the app has token rotation, the bot first gets its token.
+func (b *synctestHarness) begin(s setup) *running {
+	b.Helper()
+	if b.app != (rotation.App{}) {
+		s.rotation = rotation.New(rotation.Options{App: b.app, Store: s.store, Replica: s.replica, Job: tokenJob, URL: s.slackURL, HTTP: s.http, Log: s.log})
+		var err error
+		s.botToken, err = s.rotation.Token(b.ctx)
+		b.ok(err)
+	}
+	return s.begin(b.ctx)
 }
 
 // restart replaces the bot with a new process on the same store. If several bots run, restart replaces one of them.

@@ -174,7 +174,7 @@ func (b *synctestHarness) startReplica() *running {
 	s.policies.Shared = true
 	r := b.board.join()
 	s.replica = r
-	bot := s.begin(b.ctx)
+	bot := b.begin(s)
 	b.others = append(b.others, replicaBot{bot, r})
 	return bot
 }

@@ -62,6 +62,9 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 			for _, token := range seed.App.BotTokens[:min(1, len(seed.App.BotTokens))] {
 				fmt.Fprintf(out, "  export SLACK_BOT_TOKEN=%s\n", token)
 			}
+			if r := seed.App.Rotation; r.ClientID != "" {
+				fmt.Fprintf(out, "  export SLACK_CLIENT_ID=%s SLACK_CLIENT_SECRET=%s SLACK_REFRESH_TOKEN=%s\n", r.ClientID, r.ClientSecret, r.RefreshToken)
+			}
 			for _, token := range seed.App.AppTokens[:min(1, len(seed.App.AppTokens))] {
 				fmt.Fprintf(out, "  export SLACK_APP_TOKEN=%s\n", token)
 			}

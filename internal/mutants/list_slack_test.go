@@ -17,6 +17,21 @@ var slackMutants = []mutant{
 		by:    []campaign{edge("^TestReplay$")},
 	},
 	{
+		name:  "each replica renews the bot token",
+		edits: []edit{{"bot/rotation/rotation.go", "	_, leave, ok := k.o.Replica.Enter(ctx, k.o.Job)\n	if !ok {\n", "	_, leave, ok := k.o.Replica.Enter(ctx, k.o.Job)\n	if leave == nil && !ok {\n"}},
+		by:    []campaign{{pkg: "./bot/rotation", run: "^TestReplicas$"}},
+	},
+	{
+		name:  "the store has the bot token in clear",
+		edits: []edit{{"bot/rotation/tokens.go", "	return c.Seal(nil, nil, text, nil), nil\n", "	return append(c.Seal(nil, nil, nil, nil)[:0], text...), nil\n"}},
+		by:    []campaign{{pkg: "./bot/rotation", run: "^TestReplicas$"}},
+	},
+	{
+		name:  "new tokens are lost if the store refuses them",
+		edits: []edit{{"bot/rotation/rotation.go", "	if k.unsaved != nil {\n		return k.save(ctx)\n	}\n	t, err", "	k.unsaved = nil\n	t, err"}},
+		by:    []campaign{{pkg: "./bot/rotation", run: "^TestStoreRefuses$"}},
+	},
+	{
 		name:  "guests may decide",
 		edits: []edit{{"bot/directory/users.go", "		Guest:   u.IsRestricted || u.IsUltraRestricted,\n", "		Guest:   u.IsRestricted && u.IsUltraRestricted,\n"}},
 		by:    []campaign{edge("^TestIdentityMatrix$")},

@@ -56,6 +56,9 @@ type Doctor struct {
 	// ReadBeside reads the refused features from a database that replicas on other machines are using.
 	ReadBeside func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 
+	// StoredToken returns the stored bot token of an app with token rotation. If there is none, the token is empty.
+	StoredToken func(ctx context.Context, env config.Env) (token string, issued, expires time.Time, err error)
+
 	topic    string
 	findings []diagnosis
 }
@@ -70,7 +73,7 @@ func (d *Doctor) Examine(ctx context.Context) {
 	defer cancel()
 	env := d.environment()
 	policy := d.policy(ctx, env.Policy)
-	if env.BotToken != "" {
+	if env.BotToken != "" || env.Rotation.On() {
 		d.slack(ctx, env, policy)
 	}
 	if env.Model != "" {
@@ -128,7 +131,7 @@ func (d *Doctor) environment() config.Env {
 		case "OPENAI_BASE_URL":
 			env.Model = ""
 		case "SLACK_API_URL":
-			env.BotToken = ""
+			env.BotToken, env.Rotation = "", config.Rotation{}
 		}
 	}
 	if len(wrong.Errors()) == 0 {

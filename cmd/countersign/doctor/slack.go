@@ -26,7 +26,13 @@ const (
 // slack asks Slack about the app, and about the channels and people of the policy.
 func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Policy) {
 	d.begin("Slack")
-	e := installation.New(env.BotToken.Reveal(), env.AppToken.Reveal(), env.SlackAPIURL)
+	token := env.BotToken.Reveal()
+	if env.Rotation.On() {
+		if token = d.rotatingToken(ctx, env); token == "" {
+			return
+		}
+	}
+	e := installation.New(token, env.AppToken.Reveal(), env.SlackAPIURL)
 	in, err := e.App(ctx)
 	if err != nil {
 		d.unanswered(err, "the bot token", "set SLACK_BOT_TOKEN to the Bot User OAuth Token of "+settingsPage("", "oauth"))
@@ -48,6 +54,32 @@ func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Po
 		d.channels(ctx, e, policy, in)
 		d.people(ctx, e, policy)
 	}
+}
+
+// rotatingToken returns the valid bot token of an app with token rotation. The doctor never uses a refresh token,
+// because each refresh token can be used only once. If there is no valid token, rotatingToken says so.
+func (d *Doctor) rotatingToken(ctx context.Context, env config.Env) string {
+	token, issued, expires, err := d.StoredToken(ctx, env)
+	now := time.Now()
+	switch {
+	case err != nil:
+		d.warn("the stored bot token can't be read, so Slack is not checked: "+err.Error(), "mend the findings about the store first")
+		return ""
+	case token == "" && env.BotToken != "":
+		d.ok("the bot has no token of its own yet: the doctor uses SLACK_BOT_TOKEN, and serve gets a token when it starts")
+		return env.BotToken.Reveal()
+	case token == "":
+		d.warn("the bot has no token of its own yet, so Slack is not checked: serve gets a token when it starts", "for this check, set SLACK_BOT_TOKEN to the Bot User OAuth Token of "+settingsPage("", "oauth"))
+		return ""
+	case !now.Before(expires):
+		d.warn("the stored bot token expired at "+expires.UTC().Format(time.RFC3339)+", so Slack is not checked", "start the bot, which renews the token; if it runs, its log says why it does not")
+		return ""
+	case now.Sub(issued) > expires.Sub(issued)*3/4:
+		d.warn("the bot token was not renewed in time, and expires at "+expires.UTC().Format(time.RFC3339), "the log of serve says why")
+	default:
+		d.ok("the bot renews its token: the token in use expires at %s", expires.UTC().Format(time.RFC3339))
+	}
+	return token
 }
 
 func appNamed(app string) string {

@@ -298,6 +298,13 @@ func (m *Metrics) WatchSeal(s store.Store, sealer *audit.Sealer) {
 	}
 }
 
+// WatchBotToken adds a metric about the bot token of an app with token rotation.
+func (m *Metrics) WatchBotToken(expires func() time.Time) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_bot_token_expiry_timestamp_seconds", Help: "When the bot token of an app with token rotation expires.",
+	}, func() float64 { return float64(expires().Unix()) }))
+}
+
 // The function "unsealed" counts the audit records that no signed head covers.
 func unsealed(s store.Store) float64 {
 	var entries []approvers.JournalEntry

@@ -24,6 +24,8 @@ type method struct {
 	tier  tier
 	app   bool // requires the app-level token instead of the bot's
 	open  bool // runs without a token, and takes the lock itself
+
+	noToken bool // the arguments identify the app
 }
 
 // call is one call of a method.
@@ -36,8 +38,10 @@ type call struct {
 // methods returns the Web API methods by name.
 func (s *Server) methods() map[string]method {
 	return map[string]method{
-		"api.test":  {run: apiTest, tier: special, open: true},
-		"auth.test": {run: s.identity.authTest, tier: special},
+		"api.test":        {run: apiTest, tier: special, open: true},
+		"auth.test":       {run: s.identity.authTest, tier: special},
+		"oauth.v2.access": {run: s.rotation.access, tier: tier4, noToken: true},
+
 		"team.info": {run: s.identity.teamInfo, scope: "team:read", tier: tier3},
 		"bots.info": {run: s.identity.botsInfo, scope: "users:read", tier: tier3},
 
@@ -137,8 +141,8 @@ func (a *webAPI) call(w http.ResponseWriter, r *http.Request, name string, fault
 	if m.open {
 		return m.run(c)
 	}
-	failed = a.scopes.authorize(m, args.token)
-	if !m.app && (failed == nil || failed.code == "missing_scope") {
+	failed = a.authorize(m, args.token)
+	if !m.app && !m.noToken && (failed == nil || failed.code == "missing_scope") {
 		w.Header().Set("X-OAuth-Scopes", strings.Join(a.scopes.list(), ","))
 		if m.scope != "" {
 			w.Header().Set("X-Accepted-OAuth-Scopes", strings.ReplaceAll(m.scope, "|", ","))
@@ -166,6 +170,16 @@ func (a *webAPI) call(w http.ResponseWriter, r *http.Request, name string, fault
 		a.saver.touch()
 	}
 	return body, failed
+}
+
+// authorize checks the token of a call.
+func (a *webAPI) authorize(m method, token string) *apiError {
+	if m.noToken {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.scopes.authorize(m, token)
 }
 
 // apiError is a refusal with Slack's code. Details are the messages that Slack adds to codes such as invalid_blocks.

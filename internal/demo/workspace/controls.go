@@ -18,6 +18,7 @@ type Controls struct {
 	*core
 	accounts   *accounts
 	channels   *channels
+	rotation   *rotation
 	scopes     *scopes
 	events     *events
 	quietTimes *quietTimes
@@ -41,6 +42,30 @@ func (ctl *Controls) Inject(f Fault) error {
 func (ctl *Controls) ClearFaults() {
 	ctl.webAPI.faults.clear()
 	ctl.webAPI.rates.set(false)
+}
+
+// IssueRefreshToken makes a new refresh token of an app with token rotation, as Slack does when an administrator installs
+// the app again.
+func (ctl *Controls) IssueRefreshToken() string {
+	ctl.mu.Lock()
+	defer ctl.mu.Unlock()
+	return ctl.rotation.newRefreshToken()
+}
+
+// RevokeRefreshTokens revokes all refresh tokens.
+func (ctl *Controls) RevokeRefreshTokens() {
+	ctl.mu.Lock()
+	defer ctl.mu.Unlock()
+	clear(ctl.rotation.refresh)
+}
+
+// ExpireTokens ends all bot tokens of an app with token rotation before their time.
+func (ctl *Controls) ExpireTokens() {
+	ctl.mu.Lock()
+	defer ctl.mu.Unlock()
+	for i := range ctl.rotation.issued {
+		ctl.rotation.issued[i].expires = ctl.cfg.Now()
+	}
 }
 
 // SetRealRates turns Slack's published rate limits on or off.

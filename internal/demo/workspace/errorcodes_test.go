@@ -31,6 +31,7 @@ var undocumented = map[string]string{
 	"chat.startStream thread_not_found":         "Slack does not document the code for a deleted thread",
 	"conversations.open cannot_dm_bot":          "seen with Slack",
 	"dnd.teamInfo too_many_users":               "Slack documents the limit of 50 people, but not the code",
+	"oauth.v2.access invalid_refresh_token":     "seen with Slack; its reference names the code only for tooling.tokens.rotate",
 	"views.publish user_not_found":              "Slack does not document the code for an unknown person",
 }
 

@@ -65,6 +65,11 @@ func TestAnswersAreSlacks(t *testing.T) {
 		"auth.test": call("auth.test", nil),
 		"team.info": call("team.info", nil),
 		"bots.info": call("bots.info", obj{"bot": "B0001"}),
+		"oauth.v2.access": func() reply {
+			return newHarness(t, rotating).form("oauth.v2.access", obj{
+				"client_id": "1.2", "client_secret": "secret", "grant_type": "refresh_token", "refresh_token": "xoxe-1-first",
+			})
+		},
 		"apps.connections.open": func() reply {
 			resp, err := http.PostForm(b.http.URL+"/api/apps.connections.open", map[string][]string{"token": {DemoAppToken}})
 			if err != nil {

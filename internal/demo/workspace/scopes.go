@@ -13,6 +13,7 @@ var kindScope = map[string]string{"channel": "channels", "group": "groups", "im"
 type scopes struct {
 	*core
 	channels *channels
+	rotation *rotation
 	granted  atomic.Pointer[[]string] // replaces the seed's scopes; see withhold
 }
 
@@ -77,8 +78,11 @@ func (s *scopes) mayReceive(event string) bool {
 // authorize checks that the token belongs to the app, is of the kind that the method requires, and has the method's
 // scope.
 func (s *scopes) authorize(m method, token string) *apiError {
-	isBot, isApp := slices.Contains(s.app.BotTokens, token), slices.Contains(s.app.AppTokens, token)
+	ended, issued := s.rotation.refuses(token)
+	isBot, isApp := issued || slices.Contains(s.app.BotTokens, token), slices.Contains(s.app.AppTokens, token)
 	switch {
+	case ended != "":
+		return refuse(ended)
 	case token == "":
 		return refuse("not_authed")
 	case !isBot && !isApp:

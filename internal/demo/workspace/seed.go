@@ -47,6 +47,8 @@ type SeedApp struct {
 	Name      string   `yaml:"name" json:"name"`
 	BotTokens []string `yaml:"bot_tokens" json:"bot_tokens"` // xoxb-…
 	AppTokens []string `yaml:"app_tokens" json:"app_tokens"` // xapp-…
+	// Rotation switches token rotation on. The app gets its bot tokens from oauth.v2.access.
+	Rotation SeedRotation `yaml:"rotation" json:"rotation"`
 	// SigningSecret signs requests over HTTP. RequestURLs are the URLs of these requests. If all URLs are empty, the
 	// app uses Socket Mode.
 	SigningSecret string               `yaml:"signing_secret" json:"signing_secret"`
@@ -58,6 +60,13 @@ type SeedApp struct {
 	Events    []string       `yaml:"events" json:"events"`
 	Commands  []SeedCommand  `yaml:"commands" json:"commands"`
 	Shortcuts []SeedShortcut `yaml:"shortcuts" json:"shortcuts"`
+}
+
+// SeedRotation has the credentials with which an app with token rotation gets its first bot token.
+type SeedRotation struct {
+	ClientID     string `yaml:"client_id" json:"client_id"`
+	ClientSecret string `yaml:"client_secret" json:"client_secret"`
+	RefreshToken string `yaml:"refresh_token" json:"refresh_token"` // xoxe-…
 }
 
 // SeedCommand is a slash command of the app, with the fields of a manifest.
@@ -169,6 +178,14 @@ func (s Seed) Validate() error { //nolint:cyclop // one check for each field
 	for _, t := range s.App.AppTokens {
 		if !strings.HasPrefix(t, "xapp-") {
 			bad("app: an app token must begin with xapp-")
+		}
+	}
+	if r := s.App.Rotation; r != (SeedRotation{}) {
+		if r.ClientID == "" || r.ClientSecret == "" || !strings.HasPrefix(r.RefreshToken, "xoxe-") {
+			bad("app: token rotation needs a client_id, a client_secret and a refresh_token that begins with xoxe-")
+		}
+		if len(s.App.BotTokens) > 0 {
+			bad("app: an app with token rotation has no bot_tokens")
 		}
 	}
 	for _, c := range s.App.Commands {

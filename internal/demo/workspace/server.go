@@ -20,6 +20,7 @@ type Server struct {
 
 	accounts *accounts
 	channels *channels
+	rotation *rotation
 	scopes   *scopes
 	events   *events
 
@@ -93,7 +94,8 @@ func (s *Server) assemble(faults *faults) {
 	k := s.core
 	s.accounts = &accounts{core: k, byID: map[string]*user{}}
 	s.channels = &channels{core: k, accounts: s.accounts, byID: map[string]*channel{}, dms: map[[2]string]string{}}
-	s.scopes = &scopes{core: k, channels: s.channels}
+	s.rotation = newRotation(k)
+	s.scopes = &scopes{core: k, channels: s.channels, rotation: s.rotation}
 	s.events = &events{core: k, channels: s.channels, scopes: s.scopes}
 
 	s.quietTimes = &quietTimes{core: k, accounts: s.accounts, events: s.events}
@@ -142,7 +144,7 @@ func (s *Server) assemble(faults *faults) {
 
 	s.webAPI = &webAPI{core: k, scopes: s.scopes, faults: faults, rates: newRates(k.cfg.RealRates), methods: s.methods()}
 	s.Controls = &Controls{
-		core: k, accounts: s.accounts, channels: s.channels, scopes: s.scopes, events: s.events, quietTimes: s.quietTimes, groups: s.groups,
+		core: k, accounts: s.accounts, channels: s.channels, rotation: s.rotation, scopes: s.scopes, events: s.events, quietTimes: s.quietTimes, groups: s.groups,
 		messages: s.messages, users: s.users, views: s.views, webAPI: s.webAPI,
 	}
 	s.peopleAPI = &peopleAPI{core: k, accounts: s.accounts}
