@@ -201,8 +201,8 @@ func shorter(path string, size, least int64) error {
 	return fmt.Errorf("%w: %s was cut off: it has %d bytes of at least %d. Put a backup in its place", store.ErrForeign, path, size, least)
 }
 
-// verify checks that a version of this program wrote the file that is at the path, and that this program can read the
-// version. verify also checks that the file is not cut off, has all buckets, and is not an incomplete copy.
+// verify checks that some version of this program wrote the file at the path, and that this version of the program can
+// read the file. verify also checks that the file is not cut off, has all buckets, and is not an incomplete copy.
 func verify(db *bbolt.DB, path string, file *os.File, incomplete bool) error {
 	info, err := file.Stat()
 	if err != nil {

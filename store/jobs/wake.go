@@ -130,9 +130,9 @@ func (r *Runner) NextDue(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// Idle reports whether all due work is done. All due work is done if no handler runs, and no timer that may be handled
-// is due or being retried. Scenarios and tests wait until Idle returns true. After Idle has returned true, no work is
-// done until there is input or time passes.
+// Idle reports whether all due work is done: no handler runs, and no timer that may be handled is due or is being
+// retried. Scenarios and tests wait until Idle returns true. After Idle has returned true, no work is done until there
+// is input or time passes.
 func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
 	err = r.Store.View(ctx, func(reader store.Reader) error {
 		idle = true
