@@ -136,10 +136,7 @@ func (a codingAgent) start(t *testing.T, line []string, gate string, steps func(
 	if out, err := exec.Command("cp", program, m.hook).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	whole, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := programPath(t)
 	file, settings, env := a.settings(m.model.url, gate, whole)
 	m.put(filepath.Join(home, file), settings)
 	m.put(filepath.Join(m.folder, "backend", "README"), "The backend of a shop.\n")

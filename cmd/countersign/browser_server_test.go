@@ -55,10 +55,7 @@ func TestBrowserServer(t *testing.T) {
 	t.Parallel()
 	_, tool := npm.Require(t, "a gated call of an MCP server from npm, in the browser, was")
 	modules := npm.Installed(t, tool, "../../agent/mcp/npmtest", "mcp-servers")
-	program, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := programPath(t)
 	w := readWalkthrough(t)
 	server := regexp.MustCompile(`npx, -y, "@modelcontextprotocol/server-filesystem@([^"]*)"`).FindStringSubmatch(w.policy)
 	lock, err := os.ReadFile("../../agent/mcp/npmtest/package.json")

@@ -48,10 +48,7 @@ type commands struct {
 // run runs the program until it ends.
 func (c commands) run(args ...string) (code int, stdout, stderr string) {
 	c.Helper()
-	path, err := built()
-	if err != nil {
-		c.Fatal(err)
-	}
+	path := programPath(c)
 	var out, complaints bytes.Buffer
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, append(plainEnv(), c.env...), &out, &complaints
@@ -122,10 +119,7 @@ func TestKilledDuringATask(t *testing.T) {
 	p := openProcessHarness(t)
 	large(t, p.store())
 	bot, _ := p.serve()
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := programPath(t)
 	var complaints bytes.Buffer
 	cmd := exec.Command(path, "backup", "-")
 	cmd.Dir, cmd.Env, cmd.Stderr = p.dir, append(plainEnv(), p.env...), &complaints

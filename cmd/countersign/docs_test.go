@@ -84,10 +84,7 @@ func (s *docShell) run(line string) string {
 func TestDocumentedCommands(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	program, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := programPath(t)
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

@@ -135,10 +135,7 @@ func TestMCPConformance(t *testing.T) {
 	looks := &polls{next: make(chan struct{})}
 	p := openProcessHarness(t)
 	write(t, p.policy(), fmt.Appendf(nil, suitePolicy, openSuiteServer(t, looks), tokenHash(ciToken)))
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := programPath(t)
 	pin := exec.CommandContext(t.Context(), path, "tools", "pin", "--all", "--yes")
 	pin.Dir, pin.Env = p.dir, append(plainEnv(), "COUNTERSIGN_POLICY="+p.policy())
 	if out, err := pin.CombinedOutput(); err != nil {

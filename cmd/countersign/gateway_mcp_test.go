@@ -88,10 +88,7 @@ func connectMCP(t *testing.T, over mcp.Transport, version string) mcpClient {
 // openMCPProcess connects through a process that speaks MCP over its standard input and output.
 func openMCPProcess(t *testing.T, base, token, version string) mcpClient {
 	t.Helper()
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := programPath(t)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
 		t.Fatal(err)

@@ -36,10 +36,7 @@ type coder struct {
 // output.
 func (c coder) hook(input string) func() string {
 	c.Helper()
-	path, err := built()
-	if err != nil {
-		c.Fatal(err)
-	}
+	path := programPath(c)
 	cmd := exec.Command(path, "hook", "claude-code", "--timeout", "3600s")
 	cmd.Env = append(plainEnv(), "HOME="+c.home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=")
 	cmd.Stdin = strings.NewReader(input)
@@ -64,10 +61,7 @@ func (c coder) hook(input string) func() string {
 // signal that Claude Code sends when the user answers the agent's dialog.
 func (c coder) interrupted(input string, after func()) string {
 	c.Helper()
-	path, err := built()
-	if err != nil {
-		c.Fatal(err)
-	}
+	path := programPath(c)
 	cmd := exec.Command(path, "hook", "claude-code")
 	cmd.Env = append(plainEnv(), "HOME="+c.home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=")
 	cmd.Stdin = strings.NewReader(input)

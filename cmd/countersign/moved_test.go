@@ -185,8 +185,7 @@ func (m *moving) refused() {
 // The method "exits" runs the program and checks its exit code.
 func (m *moving) exits(code int, args ...string) string {
 	m.Helper()
-	path, err := built()
-	m.ok(err)
+	path := programPath(m)
 	cmd := exec.CommandContext(m.Context(), path, args...)
 	cmd.Dir, cmd.Env = m.dir, append(plainEnv(), m.env...)
 	out, err := cmd.CombinedOutput()

@@ -46,10 +46,7 @@ func openProcessHarness(t *testing.T, flags ...string) *processHarness {
 	}
 	write(t, p.policy(), policy[1])
 	pinShop(t, p.policy())
-	program, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := programPath(t)
 	p.env = []string{
 		"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"),
 		"SLACK_API_URL=" + p.base + "/api", "SLACK_BOT_TOKEN=" + workspace.DemoBotToken, "SLACK_APP_TOKEN=" + workspace.DemoAppToken,

@@ -17,9 +17,22 @@ import (
 	"countersign/internal/testkit"
 )
 
-// built returns the path of the program. Normally, the program is this test binary under the program's name (see
-// TestMain). This saves a build. With the race detector, the test binary would be slow. In this case, built runs go
-// build once for all tests.
+// programPath returns the path of the program. Normally, the program is this test binary under the program's name (see
+// TestMain). This saves a build. With the race detector, the test binary would be slow. In this case, programPath builds
+// the program once for all tests, and skips the test if the flag -short is set: the race detector sees nothing of the
+// program's processes.
+func programPath(t testing.TB) string {
+	t.Helper()
+	if testkit.RaceEnabled {
+		testkit.SkipIfShort(t)
+	}
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 var built = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "countersign")
 	if !testkit.RaceEnabled {
@@ -53,10 +66,7 @@ type program struct {
 // variable from the environment of the test.
 func launch(t *testing.T, dir string, env []string, args ...string) *program {
 	t.Helper()
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := programPath(t)
 	p := &program{t: t, cmd: exec.Command(path, args...), gone: make(chan struct{}), spoke: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Env = append(plainEnv(), env...)

@@ -17,7 +17,6 @@ import (
 
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
-	"countersign/internal/testkit"
 )
 
 // keeper is a proxy in front of the workspace or the model. keeper accepts only the current secrets.
@@ -67,7 +66,6 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestRotatedSecrets replaces every secret of a running bot in the secret's file. After that, the servers refuse the
 // old secrets, and the bot continues without a restart. The bot does not use a token of another bot.
 func TestRotatedSecrets(t *testing.T) {
-	testkit.SkipIfShort(t)
 	t.Parallel()
 	p := openProcessHarness(t)
 	behind, err := url.Parse(p.base)

@@ -12,13 +12,11 @@ import (
 	"time"
 
 	"countersign/cmd/countersign/cli"
-	"countersign/internal/testkit"
 )
 
 // TestSystemdIsTold starts the bot as systemd does. The bot reports to systemd that it is up, sends keep-alive
 // messages, and reports that it stops. At the same time, the command countersign health requests the bot's state.
 func TestSystemdIsTold(t *testing.T) {
-	testkit.SkipIfShort(t)
 	t.Parallel()
 	p := openProcessHarness(t)
 	socket := filepath.Join(p.dir, "notify")

@@ -9,19 +9,13 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"countersign/internal/testkit"
 )
 
 // A client starts the shop as a child process, like a server from npm. The next process of the shop continues with the
 // shop's state, and the page over HTTP shows this state.
 func TestShopCommand(t *testing.T) {
-	testkit.SkipIfShort(t)
 	t.Parallel()
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := programPath(t)
 	file := filepath.Join(t.TempDir(), "below", "shop.json")
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	refund := func(transport mcp.Transport) string {

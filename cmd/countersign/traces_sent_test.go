@@ -196,7 +196,6 @@ func testTracesAreSent(t *testing.T, p *processHarness, replicas int) {
 // but is not a part of the agent's trace. A caller can't choose the trace of the bot's spans, or whether the bot makes
 // spans.
 func TestTraceOfACaller(t *testing.T) {
-	testkit.SkipIfShort(t)
 	t.Parallel()
 	got := openTraceReceiver(t)
 	p, bot, _ := openGateway(t)
