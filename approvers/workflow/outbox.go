@@ -192,13 +192,23 @@ func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, peo
 	return out
 }
 
-// hadCard reports whether one of the given cards is at an address. If Slack refused this card, hadCard tries it again.
+// hadCard reports whether one of the given cards is at an address. If so, this card asks its person again.
 func (t cardsTx) hadCard(cards []store.OutboxMessage, to string) (bool, error) {
 	card, has := hasCard(cards, func(other string) bool { return other == to })
-	if !has || card.State != store.OutboxUnreachable {
-		return has, nil
+	if !has {
+		return false, nil
 	}
-	return true, t.tryAgain(card)
+	return true, t.askAgain(card)
+}
+
+// askAgain records that a card that a person already has asks the person again, for example in a later stage. If Slack
+// refused the card, askAgain tries it again.
+func (t cardsTx) askAgain(card store.OutboxMessage) error {
+	card.AskedAt = t.now
+	if card.State == store.OutboxUnreachable {
+		return t.tryAgain(card)
+	}
+	return t.PutOutboxMessage(card)
 }
 
 // isFor reports whether an address is a role or the user group of the request's current stage, and the person is a

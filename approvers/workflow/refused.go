@@ -232,12 +232,13 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 	return nil
 }
 
-// cardsOfStage returns the cards that were addressed to the approvers of a request's current stage.
+// cardsOfStage returns the cards that were addressed to the approvers of a request's current stage. A card from an
+// earlier stage counts if its person was asked again.
 func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error) {
 	messages, err := t.reposts.cardsOf(r)
 	places := t.places(r)
 	return slices.DeleteFunc(messages, func(s store.OutboxMessage) bool {
-		return s.CreatedAt.Before(r.StageAt) && !slices.Contains(places, s.To)
+		return s.CreatedAt.Before(r.StageAt) && s.AskedAt.Before(r.StageAt) && !slices.Contains(places, s.To)
 	}), err
 }
 

@@ -119,6 +119,56 @@ func TestNobodyIsLeft(t *testing.T) {
 	}
 }
 
+// answerAt acts as Slack, and shows or refuses the waiting outbox messages of a request at an address.
+func (h *harness) answerAt(request, to string, shows bool) {
+	h.t.Helper()
+	for _, s := range h.messagesOf(request) {
+		switch {
+		case s.To != to || s.State != store.OutboxWanted:
+		case shows:
+			s.Channel, s.TS = "D-"+to, s.ID
+			h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
+		default:
+			h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "cannot_dm", ""))
+		}
+	}
+}
+
+// twoStages makes refunds need two stages. U0005 may decide in both stages, U0002 in the first, and U0003 in the second.
+func twoStages(p *approvers.Policy) {
+	p.Approvers[1].Members = users("U0002", "U0005")
+	p.Approvers[2].Members = users("U0003", "U0005")
+	p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
+}
+
+// A person of the second stage has a card from the first stage. This card counts in the second stage. If Slack shows
+// only this card, somebody sees the request. If Slack refuses this card, and there is no other, nobody sees the request.
+func TestACardOfAnEarlierStage(t *testing.T) {
+	for name, shown := range map[string]bool{"shown": true, "refused": false} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarnessWith(t, twoStages, noLead, func(p *approvers.Policy) {
+				if !shown {
+					p.Approvers[2].Members = users("U0005")
+				}
+			})
+			r := h.ask(`issue_refund {"amount":1}`)
+			h.expand(r.ID)
+			h.answerAt(r.ID, "user:U0002", true)
+			h.answerAt(r.ID, "user:U0005", shown)
+			h.due()
+			h.clock.pass(time.Second)
+			h.approve(lead, r.ID)
+			h.due()
+			h.expand(r.ID)
+			h.answerAt(r.ID, "user:U0005", shown)
+			h.answerAt(r.ID, "user:U0003", false)
+			if got := h.request(r.ID); got.ReachesNobody() == shown {
+				t.Errorf("%+v", got.Unreached)
+			}
+		})
+	}
+}
+
 // problems returns the kinds of the problems that last, and how many entries the operators' notices have.
 func (h *harness) problems() (kinds []settings.ProblemKind, entries int) {
 	h.t.Helper()
