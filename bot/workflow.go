@@ -114,7 +114,7 @@ type People interface {
 	Remind(ctx context.Context, timer store.Timer, stage view.StageSnapshot, people []approvers.Presence) error
 	SetAway(ctx context.Context, m workflow.Departure) (approvers.Absence, error)
 	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
-	AbsenceChanged(ctx context.Context, timer store.Timer, roles []string) error
+	AbsenceChanged(ctx context.Context, timer store.Timer, who approvers.Identity) error
 	AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error
 	GroupChanged(ctx context.Context, inbox string, roles []string, is func(group string) bool) error
 }

@@ -319,6 +319,26 @@ func TestBackWhileItWaits(t *testing.T) {
 	}
 }
 
+// TestBackAtNight checks that the end of an absence asks no lead, although everybody is in do-not-disturb. The person
+// who is back gets the card.
+func TestBackAtNight(t *testing.T) {
+	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") })
+	h.away(lead, 4*time.Minute)
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.expand(r.ID)
+	h.due()
+	morning := h.clock.Now().Add(8 * time.Hour)
+	h.quiet["U0002"], h.quiet["U0005"] = morning, morning
+	h.at(h.clock.Now().Add(5 * time.Minute))
+	h.expand(r.ID)
+	if got := h.request(r.ID).Joined; len(got) > 0 {
+		t.Errorf("told %v", got)
+	}
+	if got, want := h.cardsOf(r.ID), []string{"role:team-lead", "user:U0005", "user:U0002"}; !slices.Equal(got, want) {
+		t.Errorf("cards at %v; want %v", got, want)
+	}
+}
+
 // TestOneCardForAPerson checks that a person gets one card of a request, whatever makes the person an approver: several
 // roles, an escalation, a changed policy, a card in a bundle, or a colleague who hands the request on.
 func TestOneCardForAPerson(t *testing.T) {
