@@ -198,7 +198,12 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 				return nil
 			}
 			t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
-			return errors.Join(t.apply(approvers.CardShown(t.deciding(), r), nil), t.timers.scheduleAvailability(r)) // perhaps too few people are left
+			after := approvers.CardShown(t.deciding(), r)
+			t.notePeople(r, after)
+			if err := t.apply(after, nil); err != nil || !approvers.HasTooFew(after) {
+				return err
+			}
+			return t.timers.scheduleAvailability(after) // perhaps enough people are there again
 		}
 	}
 	if refused == nil {

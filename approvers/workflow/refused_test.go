@@ -420,6 +420,26 @@ func TestACardThatIsShownAgain(t *testing.T) {
 	}
 }
 
+// Slack refuses the cards, and then shows the card of the lead who was asked. Everybody is in do-not-disturb, but no
+// other lead is asked, because somebody sees the request.
+func TestACardThatIsShownAsksNobody(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {}`)
+	h.due()
+	h.answerAt(r.ID, "channel:#support-approvals", false)
+	h.expand(r.ID)
+	h.answerAt(r.ID, "user:U0001", false)
+	h.due()
+	h.expand(r.ID)
+	morning := h.clock.Now().Add(8 * time.Hour)
+	h.quiet["U0001"], h.quiet["U0002"] = morning, morning
+	h.answerAt(r.ID, "user:U0002", true)
+	h.due()
+	if got := h.request(r.ID); got.ReachesNobody() || !slices.Equal(got.Joined, []string{"team-lead"}) {
+		t.Errorf("joined %v; unreached %+v", got.Joined, got.Unreached)
+	}
+}
+
 // TestRetriesOutOfTurn checks that an early retry of a refused answer does not change the delays between the later
 // retries.
 func TestRetriesOutOfTurn(t *testing.T) {
