@@ -145,6 +145,32 @@ func (t peopleTx) present(users []string) ([]string, error) {
 	return here, nil
 }
 
+// recoverAbsences sets the missing timers of absences that are not over. Programs of earlier versions set no timer for
+// the end of an absence.
+func (t peopleTx) recoverAbsences(shares store.Shares) error {
+	absences, err := t.Absences()
+	if err != nil {
+		return err
+	}
+	for _, a := range absences {
+		timer := store.Timer{Kind: store.TimerAway, Ref: string(a.Who), Due: a.Until}
+		if a.From.After(t.now) {
+			timer.Due = a.From
+		}
+		if a.Over(t.now) || !shares.Has(timer.Share()) {
+			continue
+		}
+		_, err := t.Timer(timer.Kind, timer.Ref)
+		if errors.Is(err, store.ErrNotFound) {
+			err = t.SetTimer(timer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // AbsenceChanged handles the start and the end of a person's absence, for each request that waits for the person. At
 // the start, AbsenceChanged schedules an availability check. At the end, AbsenceChanged only shows the card to the
 // person. An availability check could ask the lead, for example because the other people are in do-not-disturb at

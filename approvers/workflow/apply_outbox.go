@@ -118,6 +118,8 @@ func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequ
 			err = t.remindPeople(r, e.People)
 		case approvers.PersonInvited:
 			err = t.showInvited(r, e.Invite)
+		case approvers.RequestUnbundled:
+			err = t.cards.wantInvited(r)
 		}
 		if err != nil {
 			return err

@@ -319,6 +319,19 @@ func TestBackWhileItWaits(t *testing.T) {
 	}
 }
 
+// TestAnAbsenceWithoutTimer checks an absence that began under an earlier version of the program, which sets no timer
+// for the end. The next start of the bot sets the timer.
+func TestAnAbsenceWithoutTimer(t *testing.T) {
+	h := newHarness(t)
+	a := h.away(fin1, 5*time.Minute)
+	h.due()
+	h.ok(h.store.Update(h.ctx(), func(t store.Tx) error { return t.ClearTimer(store.TimerAway, string(fin1.ID)) }))
+	h.reopen()
+	if timer := h.timers(store.TimerAway)[string(fin1.ID)]; !timer.Due.Equal(a.Until) {
+		t.Errorf("due at %s; want %s", timer.Due, a.Until)
+	}
+}
+
 // TestBackAtNight checks that the end of an absence asks no lead, although everybody is in do-not-disturb. The person
 // who is back gets the card.
 func TestBackAtNight(t *testing.T) {
@@ -400,6 +413,22 @@ func TestOneCardForAPerson(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTheStandInKeepsACard checks a stand-in who has only the card of a bundle. When a request leaves the bundle, the
+// stand-in gets the request's own card, as the people of the role do.
+func TestTheStandInKeepsACard(t *testing.T) {
+	h := newHarnessWith(t, withDeputy, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0006") })
+	h.away(lead, 48*time.Hour, deputy)
+	r := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`)[0]
+	h.expand(r.Turn)
+	h.due()
+	_, err := h.Requests.Unbundle(h.ctx(), h.clickOn(person("U0006"), approvers.Approve, r.ID))
+	h.ok(err)
+	h.expand(r.ID)
+	if got := h.cardsOf(r.ID); !slices.Contains(got, "user:U0005") || !slices.Contains(got, "user:U0006") {
+		t.Errorf("cards at %v", got)
 	}
 }
 

@@ -135,6 +135,17 @@ func (t cardsTx) wantCard(r approvers.Request) error {
 	return nil
 }
 
+// wantInvited shows a request's own card to the invited people who have none, for example because they had only the
+// card of the bundle that the request has left.
+func (t cardsTx) wantInvited(r approvers.Request) error {
+	for _, i := range r.Invited {
+		if err := t.wantQueued(r, store.ToUser+i.Who.User()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // showJoined shows a request's card to people who may decide the current stage and have no card. For example, such a
 // person joined a user group, or was absent, when the card went to the members by direct message. The card of each role
 // or group of these people goes to the current members again. People who have the card get no second card.

@@ -189,7 +189,9 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 		switch {
 		case s.State == store.OutboxExpanded, s.State == store.OutboxRemoved:
 		case s.State == store.OutboxUnreachable:
-			refused = &messages[i]
+			if refused == nil || s.LastError != approvers.NobodyThere { // Slack's refusal comes before an empty role
+				refused = &messages[i]
+			}
 			before = before || s.Posts > 0
 		case s.State == store.OutboxWanted && s.TS == "":
 			return nil // Slack has not answered yet

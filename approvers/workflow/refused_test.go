@@ -420,6 +420,30 @@ func TestACardThatIsShownAgain(t *testing.T) {
 	}
 }
 
+// Slack refuses the cards of a role, and the role of the lead who is asked next has no members. The operators still read
+// Slack's reason, because the first role has members.
+func TestARefusalComesBeforeAnEmptyRole(t *testing.T) {
+	h := newHarnessWith(t, func(p *approvers.Policy) { p.Operators.Channel, p.Approvers[1].Lead = "#ops", "" })
+	r := h.ask(`apply_discount {}`)
+	h.due()
+	h.answerAt(r.ID, "channel:#support-approvals", false)
+	h.expand(r.ID)
+	h.answerAt(r.ID, "user:U0001", false)
+	h.gone[lead.ID.User()] = true
+	h.due()
+	for _, s := range h.messagesOf(r.ID) {
+		if s.To == "role:team-lead" {
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, nil))
+		}
+	}
+	if got := h.request(r.ID); got.Unreached.Cause != "cannot_dm" {
+		t.Errorf("%+v", got.Unreached)
+	}
+	if kinds, entries := h.problems(); !slices.Equal(kinds, []settings.ProblemKind{settings.ProblemCards}) || entries != 1 {
+		t.Errorf("the operators read of %v in %d entries", kinds, entries)
+	}
+}
+
 // Slack refuses the cards, and then shows the card of the lead who was asked. Everybody is in do-not-disturb, but no
 // other lead is asked, because somebody sees the request.
 func TestACardThatIsShownAsksNobody(t *testing.T) {
