@@ -129,7 +129,7 @@ type Outbox interface {
 	LeftOver(ctx context.Context, message, channel, ts, cause string) error
 	TriedLeftovers(ctx context.Context, message string, tried []workflow.TriedDeletion) error
 	Unreachable(ctx context.Context, message, cause, lost string) error
-	Expand(ctx context.Context, message string, users []string) error
+	Expand(ctx context.Context, message string, members []approvers.Identity) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
 	RetryUnreached(ctx context.Context) error

@@ -129,18 +129,18 @@ func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	return a, nil
 }
 
-// t.present returns the users who are not away. If all users are away, the result is all users.
-func (t peopleTx) present(users []string) ([]string, error) {
+// t.present returns the people who are not away. If all are away, the result is all of them.
+func (t peopleTx) present(people []approvers.Identity) ([]approvers.Identity, error) {
 	away, err := view.AwayAt(t, t.now)
 	if err != nil || len(away) == 0 {
-		return users, err
+		return people, err
 	}
-	here := slices.DeleteFunc(slices.Clone(users), func(user string) bool {
-		_, gone := away[user]
+	here := slices.DeleteFunc(slices.Clone(people), func(who approvers.Identity) bool {
+		_, gone := away[who.ID.User()]
 		return gone
 	})
 	if len(here) == 0 {
-		return users, nil
+		return people, nil
 	}
 	return here, nil
 }

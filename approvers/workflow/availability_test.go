@@ -440,16 +440,19 @@ func TestOnePersonWithTwoIDs(t *testing.T) {
 	both.Local = "U0300"
 	h.known = map[approvers.PersonID]approvers.Identity{fin1.ID: both}
 	r := h.ask(`cancel_account {}`)
-	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0300"}))
+	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, persons("U0300")))
 	h.due()
 	if got, want := h.wanted(r.ID), "card role:finance-director, card user:U0300"; got != want {
 		t.Errorf("wanted %q; want %q: fin2 has no card yet", got, want)
 	}
-	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []string{"U0300", "U0004"}))
+	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []approvers.Identity{both, fin2}))
 	h.ok(h.People.AccountChanged(h.ctx(), h.command(), fin1.ID, []string{"finance-director"}))
 	h.due()
 	if s := h.messagesOf(r.ID)[0]; s.State != store.OutboxExpanded {
 		t.Errorf("the role's card is sent again although all have a card: %s", s.State)
+	}
+	if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0300", "user:U0004"}; !slices.Equal(got, want) {
+		t.Errorf("cards at %v; want %v", got, want)
 	}
 }
 
@@ -466,7 +469,7 @@ func (h *harness) expand(request string) {
 		for _, m := range role.Members {
 			users = append(users, m.Value)
 		}
-		h.ok(h.Outbox.Expand(h.ctx(), s.ID, users))
+		h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons(users...)))
 	}
 }
 
@@ -512,7 +515,7 @@ func TestCardsPassByWhoIsAway(t *testing.T) {
 			h.away(who, time.Hour)
 		}
 		r := h.ask(`cancel_account {}`)
-		h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0003", "U0004"}))
+		h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, persons("U0003", "U0004")))
 		if got := h.cardsOf(r.ID); !slices.Equal(got, tt.want) {
 			t.Errorf("with %d away, cards at %v; want %v", len(tt.away), got, tt.want)
 		}

@@ -203,9 +203,10 @@ func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, peo
 	return out
 }
 
-// hadCard reports whether one of the given cards is at an address. If so, this card asks its person again.
-func (t cardsTx) hadCard(cards []store.OutboxMessage, to string) (bool, error) {
-	card, has := hasCard(cards, func(other string) bool { return other == to })
+// hadCard reports whether a person has one of the given cards. If so, this card asks the person again. The parameter
+// "is" reports whether an address is for the person.
+func (t cardsTx) hadCard(cards []store.OutboxMessage, is func(to string) bool) (bool, error) {
+	card, has := hasCard(cards, is)
 	if !has {
 		return false, nil
 	}

@@ -24,7 +24,7 @@ func (h *harness) refuse(request string, members ...string) {
 			}
 			waits = true
 			if strings.HasPrefix(s.To, store.ToRole) {
-				h.ok(h.Outbox.Expand(h.ctx(), s.ID, members))
+				h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons(members...)))
 				continue
 			}
 			h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "conversations.open: missing_scope: im:write", ""))
@@ -374,7 +374,7 @@ func TestNewMembersGetTheCard(t *testing.T) {
 	}
 	for _, s := range h.messagesOf(r.ID) {
 		if s.To == "role:team-lead" {
-			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{lead.ID.User()}))
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons(lead.ID.User())))
 		}
 	}
 	for _, s := range h.messagesOf(r.ID) {
