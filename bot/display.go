@@ -491,8 +491,12 @@ func (b *Display) cardMentions(ctx context.Context, s view.Model) []wording.Ment
 			if err != nil {
 				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", r.ID, "error", err)
 			}
-			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.User })
-			_, gone := away[c.User]
+			user := c.User // for requesters and absences, an enterprise's person has the id in the enterprise
+			if who, err := b.users.Who(ctx, c.User, false); err == nil && who.ID != "" {
+				user = who.ID.User()
+			}
+			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == user })
+			_, gone := away[user]
 			gone = gone || b.users.WasLost(c.User)
 			if c != (wording.Mention{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < card.MaxMentions {
 				out = append(out, c)
