@@ -230,14 +230,14 @@ func (w *Outbox) Expand(ctx context.Context, message string, members []approvers
 				return err
 			}
 		}
+		s.State, s.ShownRevision = store.OutboxExpanded, s.Revision
+		if err := t.PutOutboxMessage(s); err != nil {
+			return err
+		}
 		for _, who := range told {
 			if err := t.outbox.copyFor(s, who); err != nil {
 				return err
 			}
-		}
-		s.State, s.ShownRevision = store.OutboxExpanded, s.Revision
-		if err := t.PutOutboxMessage(s); err != nil {
-			return err
 		}
 		return t.outbox.shownAsWanted(s)
 	})
