@@ -196,16 +196,7 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 		case s.State == store.OutboxWanted && s.TS == "":
 			return nil // Slack has not answered yet
 		default:
-			if !r.ReachesNobody() || approvers.HasNobodyLeft(r) {
-				return nil
-			}
-			t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
-			after := approvers.CardShown(t.deciding(), r)
-			t.notePeople(r, after)
-			if err := t.apply(after, nil); err != nil || !approvers.HasTooFew(after) {
-				return err
-			}
-			return t.timers.scheduleAvailability(after) // perhaps enough people are there again
+			return t.shownAgain(r)
 		}
 	}
 	if refused == nil {
@@ -237,6 +228,20 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 		}
 	}
 	return nil
+}
+
+// shownAgain records that people can see a card of a request again.
+func (t cardsTx) shownAgain(r approvers.Request) error {
+	if !r.ReachesNobody() || approvers.HasNobodyLeft(r) {
+		return nil
+	}
+	t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
+	after := approvers.CardShown(t.deciding(), r)
+	t.notePeople(r, after)
+	if err := t.apply(after, nil); err != nil || !approvers.HasTooFew(after) {
+		return err
+	}
+	return t.timers.scheduleAvailability(after) // perhaps enough people are there again
 }
 
 // cardsOfStage returns the cards that were addressed to the approvers of a request's current stage. A card from an
