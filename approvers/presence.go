@@ -94,7 +94,7 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 		}
 		reached = reached || !here.QuietUntil.After(in.Now) && r.awaits(in.Policy, here.Who)
 	}
-	r, lacks := countPeople(r, in, people)
+	r, lacks := recordPeople(r, in, people)
 	if reached && lacks == "" {
 		return r, append(events, AvailabilityResolved{})
 	}

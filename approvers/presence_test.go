@@ -248,6 +248,35 @@ func TestTooFewLeft(t *testing.T) {
 	}
 }
 
+// TestTooFewLeftBehindARefusal checks a stage with too few people whose cards Slack refuses. When a card is shown, the
+// stage still has too few people, unless enough came meanwhile. It does not matter which problem began first.
+func TestTooFewLeftBehindARefusal(t *testing.T) {
+	p := policyWith(func(p *approvers.Policy) {
+		p.Tools[5].Rules = nil
+		p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 2}}
+		p.Approvers[1].Members, p.Approvers[1].Lead = users("U0002", "U0005"), ""
+	})
+	in := deciding(p, start.Add(time.Minute))
+	few := func(r approvers.Request) approvers.Request {
+		r, _ = r.ResolveAvailability(in, here(onLead))
+		return r
+	}
+	refuse := func(r approvers.Request) approvers.Request { return approvers.CardsRefused(in, r, "cannot_dm", true) }
+	r := open(t, p, "issue_refund", `{"amount":1}`)
+	for _, refused := range []approvers.Request{refuse(few(r)), few(refuse(r))} {
+		if approvers.HasTooFew(refused) || !refused.ReachesNobody() {
+			t.Errorf("refused: %+v", refused.Unreached)
+		}
+		if shown := approvers.CardShown(in, refused); !approvers.HasTooFew(shown) || shown.Unreached.Able != 1 {
+			t.Errorf("shown: %+v", shown.Unreached)
+		}
+		enough, _ := refused.ResolveAvailability(in, here(onLead, person("U0005")))
+		if shown := approvers.CardShown(in, enough); approvers.NeedsOperator(shown) {
+			t.Errorf("shown with enough people: %+v", shown.Unreached)
+		}
+	}
+}
+
 // TestSomebodyWhoHasDecided checks that a person who has approved does not count as reachable. If one of two people
 // has approved and the other person is away, the lead is notified.
 func TestSomebodyWhoHasDecided(t *testing.T) {

@@ -24,7 +24,7 @@ type Unreached struct {
 	Cause  string    `json:"cause"`            // Slack's reason for the last card, NobodyThere, NobodyLeft or TooFew
 	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
 	Empty  bool      `json:"empty,omitempty"`  // with NobodyLeft: nobody holds the stage's roles, in the stage's user group if it has one
-	Able   int       `json:"able,omitempty"`   // with TooFew: how many people can approve the stage, or have approved it
+	Able   int       `json:"able,omitempty"`   // if too few people are left: how many people can approve the stage, or have approved it
 }
 
 // NeedsOperator reports whether a pending request can't be decided until somebody changes Slack or the policy.
@@ -50,35 +50,57 @@ func LacksPeople(r Request) string {
 	return r.Unreached.Cause
 }
 
-// countPeople records whether enough people are left who may decide the current stage. The result named lacks is
-// NobodyLeft, TooFew or "". If there is another lead, that lead is asked, and nothing is recorded. people are all
-// people of the stage's roles, and the invited people. A person who occurs twice counts once.
-func countPeople(r Request, in DecisionContext, people []Presence) (out Request, lacks string) {
-	var able []PersonID
+// countPeople counts the people who can approve the current stage, or have approved it. If people must be added, lacks
+// is NobodyLeft or TooFew. Otherwise, lacks is "". people are all people of the stage's roles, and the invited people. A
+// person who occurs twice counts once.
+func countPeople(r Request, p *Policy, people []Presence) (able int, lacks string) {
+	var left []PersonID
 	for _, one := range people {
-		if _, denied := r.Authority(in.Policy, one.Who); denied == nil && !r.counted(one.Who.ID) && !slices.Contains(able, one.Who.ID) {
-			able = append(able, one.Who.ID)
+		if _, denied := r.Authority(p, one.Who); denied == nil && !r.counted(one.Who.ID) && !slices.Contains(left, one.Who.ID) {
+			left = append(left, one.Who.ID)
 		}
 	}
-	approved := r.At(r.Stage)
+	able = r.At(r.Stage) + len(left)
 	switch {
-	case len(able) == 0:
+	case len(left) == 0:
 		lacks = NobodyLeft
-	case approved+len(able) < r.stage().Quorum:
+	case able < r.stage().Quorum:
 		lacks = TooFew
 	}
+	return able, lacks
+}
+
+// LacksMore reports whether people must be added before the current stage can be completed, and the request does not
+// record this.
+func LacksMore(r Request, p *Policy, people []Presence) bool {
+	_, lacks := countPeople(r, p, people)
+	return lacks != "" && LacksPeople(r) == ""
+}
+
+// recordPeople records whether enough people are left who may decide the current stage. The result named lacks is
+// NobodyLeft, TooFew or "". If there is another lead, that lead is asked, and nothing is recorded. If Slack refuses the
+// cards, this problem comes first, and the number of people is recorded for later (CardShown).
+func recordPeople(r Request, in DecisionContext, people []Presence) (out Request, lacks string) {
+	able, lacks := countPeople(r, in.Policy, people)
 	_, up := r.nextLead(in.Policy)
-	switch was := LacksPeople(r); {
+	was := LacksPeople(r)
+	u := Unreached{Since: in.Now, Cause: lacks, Before: true}
+	switch {
+	case r.ReachesNobody() && was == "" && lacks != NobodyLeft:
+		u = *r.Unreached
+		if u.Able = 0; lacks == TooFew && !up {
+			u.Able = able
+		}
+		r.Unreached = &u
+		return r, lacks
 	case lacks == "" && was != "":
 		return endUnreached(r, in.Now), lacks
-	case lacks == "", up && was == "", lacks == TooFew && r.ReachesNobody() && was == "":
+	case lacks == "", up && was == "":
 		return r, lacks
-	}
-	u := Unreached{Since: in.Now, Cause: lacks, Before: true}
-	if lacks == NobodyLeft {
+	case lacks == NobodyLeft:
 		u.Empty = asksNobody(r, people)
-	} else {
-		u.Able = approved + len(able)
+	default:
+		u.Able = able
 	}
 	if NeedsOperator(r) && (r.Unreached.Cause == lacks || r.Unreached.Cause == NobodyThere) {
 		u.Since = r.Unreached.Since
@@ -100,6 +122,9 @@ func asksNobody(r Request, people []Presence) bool {
 // earlier.
 func CardsRefused(in DecisionContext, r Request, cause string, before bool) Request {
 	u := Unreached{Since: in.Now, Cause: cause, Before: before}
+	if NeedsOperator(r) {
+		u.Able = r.Unreached.Able
+	}
 	if r.ReachesNobody() {
 		u.Since = r.Unreached.Since
 	}
@@ -113,9 +138,14 @@ func CardsRefused(in DecisionContext, r Request, cause string, before bool) Requ
 	return r
 }
 
-// CardShown records that a person who may decide a request's stage can see a card of the request.
+// CardShown records that a person who may decide a request's stage can see a card of the request. If too few people are
+// left who may decide, this problem remains.
 func CardShown(in DecisionContext, r Request) Request {
-	if !r.ReachesNobody() {
+	switch {
+	case !r.ReachesNobody():
+		return r
+	case r.Unreached.Able > 0:
+		r.Unreached = &Unreached{Since: in.Now, Cause: TooFew, Before: true, Able: r.Unreached.Able}
 		return r
 	}
 	return endUnreached(r, in.Now)

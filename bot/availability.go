@@ -42,22 +42,15 @@ func (b *Availability) Remind(ctx context.Context, t store.Timer) error {
 	return b.People.Remind(ctx, t, stage, people)
 }
 
-// AbsenceChanged runs when a person's absence begins or ends. It makes the workflow recheck all requests that wait for
+// AbsenceChanged runs when a person's absence begins or ends. It makes the workflow handle all requests that wait for
 // the person.
 func (b *Availability) AbsenceChanged(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
-	policy := b.Views.Policy()
-	who, err := b.identities.member(ctx, approvers.PersonID(t.Ref).User(), policy)
+	who, err := b.users.Identify(ctx, approvers.PersonID(t.Ref).User(), groupsOf(b.Views.Policy()), false)
 	if err != nil {
 		return err
 	}
-	var roles []string
-	for _, role := range policy.Approvers {
-		if role.Holds(who) {
-			roles = append(roles, role.Name)
-		}
-	}
-	return b.People.AbsenceChanged(ctx, t, roles)
+	return b.People.AbsenceChanged(ctx, t, who)
 }
 
 // userChange is Slack's event about a change of a person.

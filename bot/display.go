@@ -99,22 +99,22 @@ func (b *Display) Show(ctx context.Context, t store.Timer) error {
 // expand looks up the members of a role or group. Each member gets a copy of the message.
 func (b *Display) expand(ctx context.Context, s view.Model) error {
 	if s.Message.State == store.OutboxExpanded {
-		return b.Outbox.Expand(ctx, s.Message.ID, []string{""}) // this call only clears the timer
+		return b.Outbox.Expand(ctx, s.Message.ID, []approvers.Identity{{}}) // this call only clears the timer
 	}
-	users, err := b.usersAt(ctx, s)
+	members, err := b.membersAt(ctx, s)
 	if errors.Is(err, errNoRole) {
 		return b.Outbox.Unreachable(ctx, s.Message.ID, redact.Error(err), "")
 	}
 	if err != nil {
 		return err
 	}
-	return b.Outbox.Expand(ctx, s.Message.ID, users)
+	return b.Outbox.Expand(ctx, s.Message.ID, members)
 }
 
 var errNoRole = errors.New("the policy has no such approver any more")
 
-// usersAt returns the users who get a message that is addressed to a role or a group.
-func (b *Display) usersAt(ctx context.Context, s view.Model) ([]string, error) {
+// membersAt returns the people who get a message that is addressed to a role or a group.
+func (b *Display) membersAt(ctx context.Context, s view.Model) ([]approvers.Identity, error) {
 	if group, ok := strings.CutPrefix(s.Message.To, store.ToGroup); ok {
 		return b.users.GroupUsers(ctx, group, groupFor(s), s.Policy)
 	}
@@ -491,8 +491,12 @@ func (b *Display) cardMentions(ctx context.Context, s view.Model) []wording.Ment
 			if err != nil {
 				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", r.ID, "error", err)
 			}
-			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == c.User })
-			_, gone := away[c.User]
+			user := c.User // for requesters and absences, an enterprise's person has the id in the enterprise
+			if who, err := b.users.Who(ctx, c.User, false); err == nil && who.ID != "" {
+				user = who.ID.User()
+			}
+			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == user })
+			_, gone := away[user]
 			gone = gone || b.users.WasLost(c.User)
 			if c != (wording.Mention{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < card.MaxMentions {
 				out = append(out, c)
@@ -514,5 +518,5 @@ func (b *Display) mentionOf(ctx context.Context, m approvers.Member) (wording.Me
 	if err != nil || len(users) == 0 {
 		return wording.Mention{}, err
 	}
-	return wording.Mention{User: users[0]}, nil
+	return wording.Mention{User: users[0].ID.User()}, nil
 }

@@ -1,8 +1,11 @@
 package bot
 
 import (
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/bot/render/control"
 )
@@ -22,5 +25,31 @@ func TestCardCallsItsRole(t *testing.T) {
 	h.clicks("ada", "#support-approvals", card, control.ActApprove)
 	if done := h.finds("ada", "#support-approvals", "", "Approved by"); strings.Contains(done.Text, "subteam") {
 		t.Errorf("a decided card still calls its role:\n%s", done.Text)
+	}
+}
+
+// In an enterprise, the policy may name a person by the id in the workspace, and the person's absence has the id in the
+// enterprise. The card does not mention the person while the person is away.
+func TestCardPassesByAnAbsentPersonWithTwoIDs(t *testing.T) {
+	t.Parallel()
+	tap := new(recordingTransport)
+	tap.answering("auth.test", func(url.Values) string {
+		return `{"ok":true,"url":"https://countersign.example/","team":"T","user":"bot","team_id":"T0001","user_id":"U0BOT","bot_id":"B0001","enterprise_id":"E0001"}`
+	})
+	teo := person(func(u, _ map[string]any) {
+		u["id"], u["enterprise_user"] = "U0002", map[string]any{"id": "W0002", "enterprise_id": "E0001"}
+	})
+	tap.answering("users.info", func(form url.Values) string {
+		if user := form.Get("user"); user != "U0002" && user != "W0002" {
+			return ""
+		}
+		return teo(form)
+	})
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
+	h.commands("teo", "#general", "away for 3 days")
+	h.answered("teo", "#general", "You are away until")
+	h.says("sam", "#support", refundCall)
+	if card := h.finds("ada", "#support-approvals", "", "Waits for Team Lead"); strings.Contains(card.Text, "<@U0002>") {
+		t.Errorf("an absent person is mentioned: %s", card.Text)
 	}
 }

@@ -114,7 +114,7 @@ type People interface {
 	Remind(ctx context.Context, timer store.Timer, stage view.StageSnapshot, people []approvers.Presence) error
 	SetAway(ctx context.Context, m workflow.Departure) (approvers.Absence, error)
 	Back(ctx context.Context, inbox string, who approvers.Identity) (approvers.Absence, error)
-	AbsenceChanged(ctx context.Context, timer store.Timer, roles []string) error
+	AbsenceChanged(ctx context.Context, timer store.Timer, who approvers.Identity) error
 	AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error
 	GroupChanged(ctx context.Context, inbox string, roles []string, is func(group string) bool) error
 }
@@ -129,7 +129,7 @@ type Outbox interface {
 	LeftOver(ctx context.Context, message, channel, ts, cause string) error
 	TriedLeftovers(ctx context.Context, message string, tried []workflow.TriedDeletion) error
 	Unreachable(ctx context.Context, message, cause, lost string) error
-	Expand(ctx context.Context, message string, users []string) error
+	Expand(ctx context.Context, message string, members []approvers.Identity) error
 	MarkLost(ctx context.Context, s store.OutboxMessage) error
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
 	RetryUnreached(ctx context.Context) error

@@ -124,6 +124,7 @@ type OutboxMessage struct {
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages whose deletion Slack refused; TimerLeftover repeats the deletion
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
+	AskedAt       time.Time   `json:"asked,omitzero"` // for a card: when it last asked its person again, for example in a later stage; zero: never
 	Process       string      `json:"maker"`          // the process that created the outbox message; another process must check whether the message was already posted
 	After         time.Time   `json:"after,omitzero"` // a time on Slack's clock, before the first post of the current attempt; zero: unknown
 }

@@ -15,7 +15,7 @@ const (
 	TimerEscalate      TimerKind = "escalate" // notify the next lead; Ref: a request
 	TimerRemind        TimerKind = "remind"   // remind approvers who have not decided; Ref: a request
 	TimerAvailability  TimerKind = "muster"   // check which approvers of a stage are available; Ref: a request
-	TimerAway          TimerKind = "away"     // when an absence begins or ends, check which approvers of the waiting stages are available; Ref: a person
+	TimerAway          TimerKind = "away"     // check who is available when an absence begins, and show the person the waiting cards when it ends; Ref: a person
 	TimerModelQuestion TimerKind = "inquiry"  // end a question from the model that nobody answered; Ref: a call
 	TimerElicit        TimerKind = "elicit"   // end a tool's question that nobody answered; Ref: an elicitation
 	TimerPreview       TimerKind = "preview"  // ask a tool what a call would do; Ref: a request

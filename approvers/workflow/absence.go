@@ -129,39 +129,86 @@ func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	return a, nil
 }
 
-// t.present returns the users who are not away. If all users are away, the result is all users.
-func (t peopleTx) present(users []string) ([]string, error) {
+// t.present returns the people who are not away. If all are away, the result is all of them.
+func (t peopleTx) present(people []approvers.Identity) ([]approvers.Identity, error) {
 	away, err := view.AwayAt(t, t.now)
 	if err != nil || len(away) == 0 {
-		return users, err
+		return people, err
 	}
-	here := slices.DeleteFunc(slices.Clone(users), func(user string) bool {
-		_, gone := away[user]
+	here := slices.DeleteFunc(slices.Clone(people), func(who approvers.Identity) bool {
+		_, gone := away[who.ID.User()]
 		return gone
 	})
 	if len(here) == 0 {
-		return users, nil
+		return people, nil
 	}
 	return here, nil
 }
 
-// AbsenceChanged handles the start and the end of an absence. For each request that waits for the person,
-// AbsenceChanged schedules an availability check. roles are the person's current roles.
-func (w *People) AbsenceChanged(ctx context.Context, timer store.Timer, roles []string) error {
-	if err := w.recheck(ctx, waitsFor(approvers.PersonID(timer.Ref), roles)); err != nil {
+// recoverAbsences sets the missing timers of absences that are not over. Programs of earlier versions set no timer for
+// the end of an absence.
+func (t peopleTx) recoverAbsences(shares store.Shares) error {
+	absences, err := t.Absences()
+	if err != nil {
+		return err
+	}
+	for _, a := range absences {
+		timer := store.Timer{Kind: store.TimerAway, Ref: string(a.Who), Due: a.Until}
+		if a.From.After(t.now) {
+			timer.Due = a.From
+		}
+		if a.Over(t.now) || !shares.Has(timer.Share()) {
+			continue
+		}
+		_, err := t.Timer(timer.Kind, timer.Ref)
+		if errors.Is(err, store.ErrNotFound) {
+			err = t.SetTimer(timer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AbsenceChanged handles the start and the end of a person's absence, for each request that waits for the person. At
+// the start, AbsenceChanged schedules an availability check. At the end, AbsenceChanged only shows the card to the
+// person. An availability check could ask the lead, for example because the other people are in do-not-disturb at
+// midnight.
+func (w *People) AbsenceChanged(ctx context.Context, timer store.Timer, who approvers.Identity) error {
+	now := w.Now()
+	var a approvers.Absence
+	err := w.Store.View(ctx, func(r store.Reader) (err error) {
+		a, err = r.Absence(approvers.PersonID(timer.Ref))
+		return store.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return err
+	}
+	var roles []string
+	for _, role := range w.Policy().Approvers {
+		if role.Holds(who) {
+			roles = append(roles, role.Name)
+		}
+	}
+	change := scheduleCheck
+	if !a.During(now) {
+		change = func(t *tx, r approvers.Request) error {
+			back := []approvers.Presence{{Who: who}}
+			return errors.Join(t.notices.tellTurns(r, back), t.cards.showJoined(r, back))
+		}
+	}
+	if err := w.eachPending(ctx, waitsFor(approvers.PersonID(timer.Ref), roles), change); err != nil {
 		return err
 	}
 	return w.update(ctx, "absence changed", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 			return err // the absence was replaced or ended meanwhile
 		}
-		a, err := t.Absence(approvers.PersonID(timer.Ref))
 		switch {
-		case store.IgnoreNotFound(err) != nil:
-			return err
-		case a.Over(t.now):
+		case a.Over(now):
 			return t.ClearTimer(store.TimerAway, timer.Ref)
-		case a.During(t.now):
+		case a.During(now):
 			return t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: timer.Ref, Due: a.Until})
 		}
 		return t.SetTimer(store.Timer{Kind: store.TimerAway, Ref: timer.Ref, Due: a.From})
@@ -172,7 +219,7 @@ func (w *People) AbsenceChanged(ctx context.Context, timer store.Timer, roles []
 // from a guest's account. For each request that waits for the person, AccountChanged schedules an availability check.
 // roles are the person's current roles, and earlier roles that the person may have had.
 func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers.PersonID, roles []string) error {
-	if err := w.recheck(ctx, waitsFor(who, roles)); err != nil {
+	if err := w.eachPending(ctx, waitsFor(who, roles), scheduleCheck); err != nil {
 		return err
 	}
 	return w.update(ctx, "account changed", func(t *tx) error { return t.settle(inbox, "") })
@@ -183,10 +230,10 @@ func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers
 // The callback "is" reports whether a stage's name of a user group means this group.
 func (w *People) GroupChanged(ctx context.Context, inbox string, roles []string, is func(group string) bool) error {
 	ofRoles := waitsFor("", roles)
-	err := w.recheck(ctx, func(r approvers.Request) bool {
+	err := w.eachPending(ctx, func(r approvers.Request) bool {
 		stage := r.CurrentStage()
 		return ofRoles(r) || stage.Group != "" && is(stage.Group)
-	})
+	}, scheduleCheck)
 	if err != nil {
 		return err
 	}
@@ -202,8 +249,8 @@ func waitsFor(who approvers.PersonID, roles []string) func(approvers.Request) bo
 	}
 }
 
-// recheck schedules an availability check for each pending request for which the callback "concerned" returns true.
-func (w *People) recheck(ctx context.Context, concerned func(approvers.Request) bool) error {
+// eachPending calls "change" for each pending request for which the callback "concerned" returns true.
+func (w *People) eachPending(ctx context.Context, concerned func(approvers.Request) bool, change func(*tx, approvers.Request) error) error {
 	for after, more := (store.RequestCursor{}), true; more; {
 		var page []approvers.Request
 		err := w.Store.View(ctx, func(r store.Reader) (err error) {
@@ -222,15 +269,15 @@ func (w *People) recheck(ctx context.Context, concerned func(approvers.Request) 
 		if len(page) == 0 {
 			continue
 		}
-		if err := w.update(ctx, "recheck availability", func(t *tx) error { return t.people.recheckAvailability(page) }); err != nil {
+		if err := w.update(ctx, "people changed", func(t *tx) error { return t.changePending(page, change) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// recheckAvailability schedules an availability check for each request that is still pending.
-func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
+// changePending calls "change" for each of the requests that is still pending.
+func (t *tx) changePending(requests []approvers.Request, change func(*tx, approvers.Request) error) error {
 	for _, read := range requests {
 		r, err := t.Request(read.ID)
 		if errors.Is(err, store.ErrNotFound) {
@@ -242,12 +289,15 @@ func (t peopleTx) recheckAvailability(requests []approvers.Request) error {
 		if r.State != approvers.Pending {
 			continue
 		}
-		if err := t.timers.scheduleAvailability(r); err != nil {
+		if err := change(t, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// scheduleCheck schedules an availability check of a request.
+func scheduleCheck(t *tx, r approvers.Request) error { return t.timers.scheduleAvailability(r) }
 
 // errRequestChanged means that a request changed while the bot looked up the request's approvers in Slack. The worker
 // soon repeats the look-up, so the worker logs no warning.

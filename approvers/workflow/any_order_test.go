@@ -248,7 +248,7 @@ func (c *chaos) show(t *rapid.T) {
 	case 0:
 		c.ok(c.Outbox.Unreachable(c.ctx(), id, "channel_not_found", ""))
 	case 1:
-		c.ok(c.Outbox.Expand(c.ctx(), id, []string{"U0002", "U0003"}))
+		c.ok(c.Outbox.Expand(c.ctx(), id, persons("U0002", "U0003")))
 	default:
 		c.harness.show(s)
 	}

@@ -118,6 +118,8 @@ func (t noticesTx) showCards(r approvers.Request, events []approvers.Event, dequ
 			err = t.remindPeople(r, e.People)
 		case approvers.PersonInvited:
 			err = t.showInvited(r, e.Invite)
+		case approvers.RequestUnbundled:
+			err = t.cards.wantInvited(r)
 		}
 		if err != nil {
 			return err
@@ -163,11 +165,11 @@ func (t noticesTx) showInvited(r approvers.Request, i approvers.Invite) error {
 	card, has := hasCard(cards, func(other string) bool { return other == to })
 	switch {
 	case has && card.State == store.OutboxUnreachable:
-		return t.cards.tryAgain(card) // the card says why the person may decide
+		return t.cards.askAgain(card) // the card says why the person may decide
 	case i.Away && (!has || card.Kind == store.OutboxBundle): // nobody chose the stand-in for this request, so the card queue's cap applies
 		return t.cards.wantQueued(r, to)
 	case has:
-		return errors.Join(t.reposts.repost([]store.OutboxMessage{card}, false), t.outbox.notify(r.ID, i.Who, store.NoteInvited, 0))
+		return errors.Join(t.cards.askAgain(card), t.reposts.repost([]store.OutboxMessage{card}, false), t.outbox.notify(r.ID, i.Who, store.NoteInvited, 0))
 	}
 	return t.outbox.wantAt(r, store.OutboxCard, to, "")
 }

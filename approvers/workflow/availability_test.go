@@ -319,6 +319,39 @@ func TestBackWhileItWaits(t *testing.T) {
 	}
 }
 
+// TestAnAbsenceWithoutTimer checks an absence that began under an earlier version of the program, which sets no timer
+// for the end. The next start of the bot sets the timer.
+func TestAnAbsenceWithoutTimer(t *testing.T) {
+	h := newHarness(t)
+	a := h.away(fin1, 5*time.Minute)
+	h.due()
+	h.ok(h.store.Update(h.ctx(), func(t store.Tx) error { return t.ClearTimer(store.TimerAway, string(fin1.ID)) }))
+	h.reopen()
+	if timer := h.timers(store.TimerAway)[string(fin1.ID)]; !timer.Due.Equal(a.Until) {
+		t.Errorf("due at %s; want %s", timer.Due, a.Until)
+	}
+}
+
+// TestBackAtNight checks that the end of an absence asks no lead, although everybody is in do-not-disturb. The person
+// who is back gets the card.
+func TestBackAtNight(t *testing.T) {
+	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") })
+	h.away(lead, 4*time.Minute)
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.expand(r.ID)
+	h.due()
+	morning := h.clock.Now().Add(8 * time.Hour)
+	h.quiet["U0002"], h.quiet["U0005"] = morning, morning
+	h.at(h.clock.Now().Add(5 * time.Minute))
+	h.expand(r.ID)
+	if got := h.request(r.ID).Joined; len(got) > 0 {
+		t.Errorf("told %v", got)
+	}
+	if got, want := h.cardsOf(r.ID), []string{"role:team-lead", "user:U0005", "user:U0002"}; !slices.Equal(got, want) {
+		t.Errorf("cards at %v; want %v", got, want)
+	}
+}
+
 // TestOneCardForAPerson checks that a person gets one card of a request, whatever makes the person an approver: several
 // roles, an escalation, a changed policy, a card in a bundle, or a colleague who hands the request on.
 func TestOneCardForAPerson(t *testing.T) {
@@ -383,6 +416,22 @@ func TestOneCardForAPerson(t *testing.T) {
 	}
 }
 
+// TestTheStandInKeepsACard checks a stand-in who has only the card of a bundle. When a request leaves the bundle, the
+// stand-in gets the request's own card, as the people of the role do.
+func TestTheStandInKeepsACard(t *testing.T) {
+	h := newHarnessWith(t, withDeputy, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0006") })
+	h.away(lead, 48*time.Hour, deputy)
+	r := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`)[0]
+	h.expand(r.Turn)
+	h.due()
+	_, err := h.Requests.Unbundle(h.ctx(), h.clickOn(person("U0006"), approvers.Approve, r.ID))
+	h.ok(err)
+	h.expand(r.ID)
+	if got := h.cardsOf(r.ID); !slices.Contains(got, "user:U0005") || !slices.Contains(got, "user:U0006") {
+		t.Errorf("cards at %v", got)
+	}
+}
+
 // TestOnePersonWithTwoIDs checks that a card at a person's id in the workspace counts as the person's card, although
 // the person's own id is that of the enterprise.
 func TestOnePersonWithTwoIDs(t *testing.T) {
@@ -391,16 +440,19 @@ func TestOnePersonWithTwoIDs(t *testing.T) {
 	both.Local = "U0300"
 	h.known = map[approvers.PersonID]approvers.Identity{fin1.ID: both}
 	r := h.ask(`cancel_account {}`)
-	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0300"}))
+	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, persons("U0300")))
 	h.due()
 	if got, want := h.wanted(r.ID), "card role:finance-director, card user:U0300"; got != want {
 		t.Errorf("wanted %q; want %q: fin2 has no card yet", got, want)
 	}
-	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []string{"U0300", "U0004"}))
+	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []approvers.Identity{both, fin2}))
 	h.ok(h.People.AccountChanged(h.ctx(), h.command(), fin1.ID, []string{"finance-director"}))
 	h.due()
 	if s := h.messagesOf(r.ID)[0]; s.State != store.OutboxExpanded {
 		t.Errorf("the role's card is sent again although all have a card: %s", s.State)
+	}
+	if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0300", "user:U0004"}; !slices.Equal(got, want) {
+		t.Errorf("cards at %v; want %v", got, want)
 	}
 }
 
@@ -417,7 +469,7 @@ func (h *harness) expand(request string) {
 		for _, m := range role.Members {
 			users = append(users, m.Value)
 		}
-		h.ok(h.Outbox.Expand(h.ctx(), s.ID, users))
+		h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons(users...)))
 	}
 }
 
@@ -463,7 +515,7 @@ func TestCardsPassByWhoIsAway(t *testing.T) {
 			h.away(who, time.Hour)
 		}
 		r := h.ask(`cancel_account {}`)
-		h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0003", "U0004"}))
+		h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, persons("U0003", "U0004")))
 		if got := h.cardsOf(r.ID); !slices.Equal(got, tt.want) {
 			t.Errorf("with %d away, cards at %v; want %v", len(tt.away), got, tt.want)
 		}

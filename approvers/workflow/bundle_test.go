@@ -380,7 +380,7 @@ func TestBundleElsewhere(t *testing.T) {
 			role = s
 		}
 	}
-	h.ok(h.Outbox.Expand(h.ctx(), role.ID, []string{"U0001", "U0009"}))
+	h.ok(h.Outbox.Expand(h.ctx(), role.ID, persons("U0001", "U0009")))
 	h.approve(support, rs[0].ID)
 	copies := 0
 	for _, s := range h.messagesOf(turn) {

@@ -113,7 +113,7 @@ func TestLineNotice(t *testing.T) {
 	if vm.CardQueue == nil || vm.CardQueue.Waiting != 4 || vm.CardQueue.Open != 1 || len(vm.CardQueue.First) != 3 || vm.CardQueue.First[0].ID != rs[1].ID {
 		t.Errorf("it says %+v", vm.CardQueue)
 	}
-	h.ok(h.Outbox.Expand(h.ctx(), notice.ID, []string{"U0002"}))
+	h.ok(h.Outbox.Expand(h.ctx(), notice.ID, persons("U0002")))
 	copied := h.messagesOf("role:team-lead 1")[1]
 	copied = h.show(copied)
 	h.approve(lead, rs[0].ID)

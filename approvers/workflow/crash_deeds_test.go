@@ -113,7 +113,7 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 		for _, m := range r.Members {
 			users = append(users, m.Value)
 		}
-		return w.Outbox.Expand(ctx, t.Ref, users)
+		return w.Outbox.Expand(ctx, t.Ref, persons(users...))
 	}
 	w.reach(notPosted)
 	p := w.posts[s.Message.ID] // a lost post is found again by its outbox message's id

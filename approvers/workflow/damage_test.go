@@ -252,7 +252,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 				}
 				if role, ok := strings.CutPrefix(vm.Message.To, "role:"); ok {
 					r, _ := vm.Policy.Role(role)
-					return h.Outbox.Expand(ctx, timer.Ref, []string{r.Members[0].Value})
+					return h.Outbox.Expand(ctx, timer.Ref, persons(r.Members[0].Value))
 				}
 				vm.Message.Channel, vm.Message.TS = "C", vm.Message.ID
 				return h.Outbox.Delivered(ctx, vm.Message, workflow.SentMessage{Body: []byte("{}")})

@@ -124,7 +124,7 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 		if err := t.cards.showJoined(after, people); err != nil {
 			return err
 		}
-		if err := t.apply(after, events); err != nil || approvers.AwaitsAnybody(after, t.policy, people) {
+		if err := t.apply(after, events); err != nil || approvers.AwaitsAnybody(after, t.policy, people) && !approvers.LacksMore(after, t.policy, people) {
 			return err
 		}
 		return t.timers.scheduleAvailability(after) // for example because Slack's event about a deactivation was lost
@@ -173,13 +173,13 @@ func atPerson(who approvers.Identity) func(to string) bool {
 	}
 }
 
-// stale reports whether an address got the card earlier than the given time, and has got no notice later. The parameter
-// "is" reports whether an address is this address.
+// stale reports whether an address got the card earlier than the given time, and has got no notice later. A notice that
+// Slack refused also counts, so that it is not repeated. The parameter "is" reports whether an address is this address.
 func stale(messages []store.OutboxMessage, is func(to string) bool, since time.Time) bool {
 	old := false
 	for _, s := range messages {
 		switch {
-		case !is(s.To) || s.State == store.OutboxUnreachable:
+		case !is(s.To) || view.IsCard(s.Kind) && s.State == store.OutboxUnreachable:
 		case view.IsCard(s.Kind) && s.CreatedAt.Before(since):
 			old = true
 		case (view.IsCard(s.Kind) || s.Note == store.NoteTurn || s.Note == store.NoteInvited) && !s.CreatedAt.Before(since):

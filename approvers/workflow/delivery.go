@@ -212,8 +212,8 @@ func (t cardsTx) linkCard(request string) error {
 // Expand replaces an outbox message to a role or a group with direct messages to the members. Members who are away get
 // no message, except a notice about break glass. If all members are away, each member gets the message. If there are no
 // members, Expand marks the outbox message as unreachable.
-func (w *Outbox) Expand(ctx context.Context, message string, users []string) error {
-	if len(users) == 0 {
+func (w *Outbox) Expand(ctx context.Context, message string, members []approvers.Identity) error {
+	if len(members) == 0 {
 		return w.Unreachable(ctx, message, approvers.NobodyThere, "")
 	}
 	return w.update(ctx, "expand", func(t *tx) error {
@@ -224,20 +224,20 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 		if s.State == store.OutboxExpanded {
 			return t.outbox.shownAsWanted(s)
 		}
-		told := users
+		told := members
 		if s.Note != store.NoteBreakGlass { // people who are away are told of break glass, too
-			if told, err = t.people.present(users); err != nil {
-				return err
-			}
-		}
-		for _, user := range told {
-			if err := t.outbox.copyFor(s, user); err != nil {
+			if told, err = t.people.present(members); err != nil {
 				return err
 			}
 		}
 		s.State, s.ShownRevision = store.OutboxExpanded, s.Revision
 		if err := t.PutOutboxMessage(s); err != nil {
 			return err
+		}
+		for _, who := range told {
+			if err := t.outbox.copyFor(s, who); err != nil {
+				return err
+			}
 		}
 		return t.outbox.shownAsWanted(s)
 	})
@@ -246,16 +246,15 @@ func (w *Outbox) Expand(ctx context.Context, message string, users []string) err
 // copyFor creates one person's copy of an outbox message, unless the person has a copy already. A person who has a card
 // of a request gets no copy of another card of the request. So a person who holds several roles of a stage gets only
 // one card.
-func (t outboxTx) copyFor(s store.OutboxMessage, user string) error {
+func (t outboxTx) copyFor(s store.OutboxMessage, who approvers.Identity) error {
 	copies, err := t.copiesOf(s)
 	if err != nil {
 		return err
 	}
-	to := store.ToUser + user
-	if has, err := t.cards.hadCard(copies, to); err != nil || has {
+	if has, err := t.cards.hadCard(copies, atPerson(who)); err != nil || has {
 		return err
 	}
-	return t.add(sameTo(s, to))
+	return t.add(sameTo(s, store.ToUser+who.ID.User()))
 }
 
 // copiesOf returns the outbox messages that replace a copy of s. If s is a card, these are all cards of the request or

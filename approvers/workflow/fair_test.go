@@ -120,7 +120,7 @@ func TestFloodDelaysNobodyElse(t *testing.T) {
 				return err
 			}
 			if strings.HasPrefix(vm.Message.To, store.ToRole) {
-				return w.Outbox.Expand(ctx, timer.Ref, []string{"U0002"})
+				return w.Outbox.Expand(ctx, timer.Ref, persons("U0002"))
 			}
 			<-time.After(time.Second)
 			posts.add("%s", vm.Message.Request)

@@ -28,6 +28,14 @@ func person(user string) approvers.Identity {
 	return approvers.Identity{ID: approvers.Who("T0001", user), Name: user}
 }
 
+// persons returns the people with the given user ids.
+func persons(users ...string) (out []approvers.Identity) {
+	for _, user := range users {
+		out = append(out, person(user))
+	}
+	return out
+}
+
 func users(ids ...string) []approvers.Member {
 	var out []approvers.Member
 	for _, id := range ids {

@@ -72,7 +72,7 @@ func TestBreakGlass(t *testing.T) {
 	h.ok(err)
 	for _, s := range h.messagesOf(r.ID) {
 		if s.Note == store.NoteBreakGlass && s.To == "role:finance-director" {
-			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003", "U0004"}))
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons("U0003", "U0004")))
 		}
 	}
 	if got := h.told(r.ID, store.NoteBreakGlass); !slices.Contains(got, "user:U0004") || !slices.Contains(got, "user:U0003") {

@@ -135,6 +135,17 @@ func (t cardsTx) wantCard(r approvers.Request) error {
 	return nil
 }
 
+// wantInvited shows a request's own card to the invited people who have none, for example because they had only the
+// card of the bundle that the request has left.
+func (t cardsTx) wantInvited(r approvers.Request) error {
+	for _, i := range r.Invited {
+		if err := t.wantQueued(r, store.ToUser+i.Who.User()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // showJoined shows a request's card to people who may decide the current stage and have no card. For example, such a
 // person joined a user group, or was absent, when the card went to the members by direct message. The card of each role
 // or group of these people goes to the current members again. People who have the card get no second card.
@@ -192,13 +203,24 @@ func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, peo
 	return out
 }
 
-// hadCard reports whether one of the given cards is at an address. If Slack refused this card, hadCard tries it again.
-func (t cardsTx) hadCard(cards []store.OutboxMessage, to string) (bool, error) {
-	card, has := hasCard(cards, func(other string) bool { return other == to })
-	if !has || card.State != store.OutboxUnreachable {
-		return has, nil
+// hadCard reports whether a person has one of the given cards. If so, this card asks the person again. The parameter
+// "is" reports whether an address is for the person.
+func (t cardsTx) hadCard(cards []store.OutboxMessage, is func(to string) bool) (bool, error) {
+	card, has := hasCard(cards, is)
+	if !has {
+		return false, nil
 	}
-	return true, t.tryAgain(card)
+	return true, t.askAgain(card)
+}
+
+// askAgain records that a card that a person already has asks the person again, for example in a later stage. If Slack
+// refused the card, askAgain tries it again.
+func (t cardsTx) askAgain(card store.OutboxMessage) error {
+	card.AskedAt = t.now
+	if card.State == store.OutboxUnreachable {
+		return t.tryAgain(card)
+	}
+	return t.PutOutboxMessage(card)
 }
 
 // isFor reports whether an address is a role or the user group of the request's current stage, and the person is a

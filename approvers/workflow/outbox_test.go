@@ -175,8 +175,8 @@ func TestExpand(t *testing.T) {
 	if role.To != "role:finance-director" {
 		t.Fatalf("the card goes to %s", role.To)
 	}
-	h.ok(h.Outbox.Expand(h.ctx(), role.ID, []string{"U0003", "U0004"}))
-	h.ok(h.Outbox.Expand(h.ctx(), role.ID, []string{"U0003", "U0004"})) // again, after a crash
+	h.ok(h.Outbox.Expand(h.ctx(), role.ID, persons("U0003", "U0004")))
+	h.ok(h.Outbox.Expand(h.ctx(), role.ID, persons("U0003", "U0004"))) // again, after a crash
 	if got := h.wanted(r.ID); got != "card user:U0003, card user:U0004" {
 		t.Errorf("to be shown: %s", got)
 	}

@@ -335,7 +335,7 @@ func (h *harness) showAll() {
 			s := h.message(id)
 			if role, ok := strings.CutPrefix(s.To, "role:"); ok {
 				r, _ := h.policy.Load().Role(role)
-				h.ok(h.Outbox.Expand(h.ctx(), id, []string{r.Members[0].Value}))
+				h.ok(h.Outbox.Expand(h.ctx(), id, persons(r.Members[0].Value)))
 				continue
 			}
 			h.show(s)

@@ -133,7 +133,7 @@ func TestAQuestionWhereTheThreadIsGone(t *testing.T) {
 		p.Tools[3].SelfApproval, p.Approvers[1].Members = true, users("U0002", "U0100")
 	}))
 	r := h.ask(`issue_refund {"amount":1}`)
-	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0002", "U0100"}))
+	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, persons("U0002", "U0100")))
 	h.question(lead, r.ID, "why?")
 	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(r.ID, store.OutboxQuestion).ID, "channel_not_found", ""))
 	if got := h.places(r.ID, store.OutboxQuestion); got != "conversation:"+r.Conversation+", user:U0100" {
@@ -171,7 +171,7 @@ func TestHandingOn(t *testing.T) {
 func TestHandingOnToSomebodyWhoHasTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`cancel_account {}`)
-	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, []string{"U0003", "U0004"}))
+	h.ok(h.Outbox.Expand(h.ctx(), h.only(r.ID, store.OutboxCard).ID, persons("U0003", "U0004")))
 	_, err := h.Requests.HandOn(h.ctx(), h.words(fin1, r.ID, ""), fin2)
 	h.ok(err)
 	if got := h.places(r.ID, store.OutboxCard); got != "role:finance-director, user:U0003, user:U0004" {
@@ -339,7 +339,7 @@ func TestANoticeLeadsToTheCard(t *testing.T) {
 	h.approve(lead, r.ID)
 	h.change(fin1, r.ID, `{"amount":901}`)
 	notice := h.show(h.only(r.ID, store.OutboxNotice))
-	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, []string{"U0002"}))
+	h.ok(h.Outbox.Expand(h.ctx(), h.messagesOf(r.ID)[0].ID, persons("U0002")))
 	for _, s := range h.messagesOf(r.ID) {
 		if s.Kind == store.OutboxCard && s.To == "user:U0002" {
 			h.show(s)
@@ -418,7 +418,7 @@ func TestCardsOfAStage(t *testing.T) {
 		}))
 		r := h.ask(`issue_refund {"amount":1}`)
 		for _, s := range h.messagesOf(r.ID) {
-			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003"}))
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons("U0003")))
 		}
 		if got := h.places(r.ID, store.OutboxCard); got != "role:team-lead, role:finance-director, user:U0003" {
 			t.Errorf("cards at %s", got)

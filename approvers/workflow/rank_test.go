@@ -56,7 +56,7 @@ func TestRanks(t *testing.T) {
 	}
 	for _, s := range h.messagesOf(critical) {
 		if s.To == "role:finance-director" {
-			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{"U0003", "U0004"}))
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons("U0003", "U0004")))
 		}
 	}
 	if got := h.ranks(critical)[store.OutboxCard]; got != first {

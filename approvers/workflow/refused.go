@@ -189,16 +189,14 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 		switch {
 		case s.State == store.OutboxExpanded, s.State == store.OutboxRemoved:
 		case s.State == store.OutboxUnreachable:
-			refused = &messages[i]
+			if refused == nil || s.LastError != approvers.NobodyThere { // Slack's refusal comes before an empty role
+				refused = &messages[i]
+			}
 			before = before || s.Posts > 0
 		case s.State == store.OutboxWanted && s.TS == "":
 			return nil // Slack has not answered yet
 		default:
-			if !r.ReachesNobody() || approvers.HasNobodyLeft(r) {
-				return nil
-			}
-			t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
-			return errors.Join(t.apply(approvers.CardShown(t.deciding(), r), nil), t.timers.scheduleAvailability(r)) // perhaps too few people are left
+			return t.shownAgain(r)
 		}
 	}
 	if refused == nil {
@@ -232,12 +230,27 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 	return nil
 }
 
-// cardsOfStage returns the cards that were addressed to the approvers of a request's current stage.
+// shownAgain records that people can see a card of a request again.
+func (t cardsTx) shownAgain(r approvers.Request) error {
+	if !r.ReachesNobody() || approvers.HasNobodyLeft(r) {
+		return nil
+	}
+	t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
+	after := approvers.CardShown(t.deciding(), r)
+	t.notePeople(r, after)
+	if err := t.apply(after, nil); err != nil || !approvers.HasTooFew(after) {
+		return err
+	}
+	return t.timers.scheduleAvailability(after) // perhaps enough people are there again
+}
+
+// cardsOfStage returns the cards that were addressed to the approvers of a request's current stage. A card from an
+// earlier stage counts if its person was asked again.
 func (t cardsTx) cardsOfStage(r approvers.Request) ([]store.OutboxMessage, error) {
 	messages, err := t.reposts.cardsOf(r)
 	places := t.places(r)
 	return slices.DeleteFunc(messages, func(s store.OutboxMessage) bool {
-		return s.CreatedAt.Before(r.StageAt) && !slices.Contains(places, s.To)
+		return s.CreatedAt.Before(r.StageAt) && s.AskedAt.Before(r.StageAt) && !slices.Contains(places, s.To)
 	}), err
 }
 

@@ -24,7 +24,7 @@ func (h *harness) refuse(request string, members ...string) {
 			}
 			waits = true
 			if strings.HasPrefix(s.To, store.ToRole) {
-				h.ok(h.Outbox.Expand(h.ctx(), s.ID, members))
+				h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons(members...)))
 				continue
 			}
 			h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "conversations.open: missing_scope: im:write", ""))
@@ -116,6 +116,56 @@ func TestNobodyIsLeft(t *testing.T) {
 	}
 	if got := problems(); len(got) != 0 {
 		t.Errorf("the operators read of %v", got)
+	}
+}
+
+// answerAt acts as Slack, and shows or refuses the waiting outbox messages of a request at an address.
+func (h *harness) answerAt(request, to string, shows bool) {
+	h.t.Helper()
+	for _, s := range h.messagesOf(request) {
+		switch {
+		case s.To != to || s.State != store.OutboxWanted:
+		case shows:
+			s.Channel, s.TS = "D-"+to, s.ID
+			h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
+		default:
+			h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "cannot_dm", ""))
+		}
+	}
+}
+
+// twoStages makes refunds need two stages. U0005 may decide in both stages, U0002 in the first, and U0003 in the second.
+func twoStages(p *approvers.Policy) {
+	p.Approvers[1].Members = users("U0002", "U0005")
+	p.Approvers[2].Members = users("U0003", "U0005")
+	p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
+}
+
+// A person of the second stage has a card from the first stage. This card counts in the second stage. If Slack shows
+// only this card, somebody sees the request. If Slack refuses this card, and there is no other, nobody sees the request.
+func TestACardOfAnEarlierStage(t *testing.T) {
+	for name, shown := range map[string]bool{"shown": true, "refused": false} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarnessWith(t, twoStages, noLead, func(p *approvers.Policy) {
+				if !shown {
+					p.Approvers[2].Members = users("U0005")
+				}
+			})
+			r := h.ask(`issue_refund {"amount":1}`)
+			h.expand(r.ID)
+			h.answerAt(r.ID, "user:U0002", true)
+			h.answerAt(r.ID, "user:U0005", shown)
+			h.due()
+			h.clock.pass(time.Second)
+			h.approve(lead, r.ID)
+			h.due()
+			h.expand(r.ID)
+			h.answerAt(r.ID, "user:U0005", shown)
+			h.answerAt(r.ID, "user:U0003", false)
+			if got := h.request(r.ID); got.ReachesNobody() == shown {
+				t.Errorf("%+v", got.Unreached)
+			}
+		})
 	}
 }
 
@@ -324,7 +374,7 @@ func TestNewMembersGetTheCard(t *testing.T) {
 	}
 	for _, s := range h.messagesOf(r.ID) {
 		if s.To == "role:team-lead" {
-			h.ok(h.Outbox.Expand(h.ctx(), s.ID, []string{lead.ID.User()}))
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons(lead.ID.User())))
 		}
 	}
 	for _, s := range h.messagesOf(r.ID) {
@@ -367,6 +417,50 @@ func TestACardThatIsShownAgain(t *testing.T) {
 	h.due()
 	if got := h.request(r.ID); got.Reason != "nobody decided in time" {
 		t.Errorf("%s: %s", got.State, got.Reason)
+	}
+}
+
+// Slack refuses the cards of a role, and the role of the lead who is asked next has no members. The operators still read
+// Slack's reason, because the first role has members.
+func TestARefusalComesBeforeAnEmptyRole(t *testing.T) {
+	h := newHarnessWith(t, func(p *approvers.Policy) { p.Operators.Channel, p.Approvers[1].Lead = "#ops", "" })
+	r := h.ask(`apply_discount {}`)
+	h.due()
+	h.answerAt(r.ID, "channel:#support-approvals", false)
+	h.expand(r.ID)
+	h.answerAt(r.ID, "user:U0001", false)
+	h.gone[lead.ID.User()] = true
+	h.due()
+	for _, s := range h.messagesOf(r.ID) {
+		if s.To == "role:team-lead" {
+			h.ok(h.Outbox.Expand(h.ctx(), s.ID, nil))
+		}
+	}
+	if got := h.request(r.ID); got.Unreached.Cause != "cannot_dm" {
+		t.Errorf("%+v", got.Unreached)
+	}
+	if kinds, entries := h.problems(); !slices.Equal(kinds, []settings.ProblemKind{settings.ProblemCards}) || entries != 1 {
+		t.Errorf("the operators read of %v in %d entries", kinds, entries)
+	}
+}
+
+// Slack refuses the cards, and then shows the card of the lead who was asked. Everybody is in do-not-disturb, but no
+// other lead is asked, because somebody sees the request.
+func TestACardThatIsShownAsksNobody(t *testing.T) {
+	h := newHarness(t)
+	r := h.ask(`apply_discount {}`)
+	h.due()
+	h.answerAt(r.ID, "channel:#support-approvals", false)
+	h.expand(r.ID)
+	h.answerAt(r.ID, "user:U0001", false)
+	h.due()
+	h.expand(r.ID)
+	morning := h.clock.Now().Add(8 * time.Hour)
+	h.quiet["U0001"], h.quiet["U0002"] = morning, morning
+	h.answerAt(r.ID, "user:U0002", true)
+	h.due()
+	if got := h.request(r.ID); got.ReachesNobody() || !slices.Equal(got.Joined, []string{"team-lead"}) {
+		t.Errorf("joined %v; unreached %+v", got.Joined, got.Unreached)
 	}
 }
 

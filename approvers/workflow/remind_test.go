@@ -53,6 +53,46 @@ func TestRemindersComeAndEnd(t *testing.T) {
 	}
 }
 
+// TestTooFewAreLeftAtAReminder checks that the bot notices at a reminder that too few people are left, although Slack's
+// event about a deactivated account was lost.
+func TestTooFewAreLeftAtAReminder(t *testing.T) {
+	h := newHarnessWith(t, reminding(3*time.Minute, 3), noLead, func(p *approvers.Policy) {
+		p.Tools[4].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}}
+	})
+	r := h.ask(`cancel_account {}`)
+	h.due()
+	h.gone["U0004"] = true
+	h.at(h.clock.Now().Add(4 * time.Minute))
+	if got := h.request(r.ID); !approvers.HasTooFew(got) || got.Unreached.Able != 1 {
+		t.Errorf("%+v", got.Unreached)
+	}
+}
+
+// TestARefusedNoticeComesOnce checks a person whose stage lacks people and is therefore checked again and again. Slack
+// refuses the notice that the stage waits for the person, so the notice is not repeated with each check.
+func TestARefusedNoticeComesOnce(t *testing.T) {
+	h := newHarnessWith(t, twoStages, noLead, func(p *approvers.Policy) { p.Tools[3].Stages[1].Quorum = 2 })
+	r := h.ask(`issue_refund {"amount":1}`)
+	h.expand(r.ID)
+	h.answerAt(r.ID, "user:U0005", true)
+	h.due()
+	h.gone["U0003"] = true
+	h.clock.pass(time.Second)
+	h.approve(lead, r.ID)
+	for range 4 {
+		h.due()
+		for _, s := range h.messagesOf(r.ID) {
+			if s.Note == store.NoteTurn && s.State == store.OutboxWanted {
+				h.ok(h.Outbox.Unreachable(h.ctx(), s.ID, "cannot_dm", ""))
+			}
+		}
+		h.clock.pass(5 * time.Minute)
+	}
+	if got := h.places(r.ID, store.OutboxNotice); got != "user:U0005" {
+		t.Errorf("notices at %s", got)
+	}
+}
+
 // TestRemindersPassBy checks that people who are away get no reminders. Stand-ins get reminders, and so do leads to
 // whom the request escalated.
 func TestRemindersPassBy(t *testing.T) {

@@ -356,7 +356,7 @@ func TestEraseNoticeOfCardQueue(t *testing.T) {
 	h.policy.Store(capped("policy-1", 1))
 	r := h.asked(2)[1]
 	notice := h.only("role:team-lead 1", store.OutboxCardQueue)
-	h.ok(h.Outbox.Expand(h.ctx(), notice.ID, []string{"U0002"}))
+	h.ok(h.Outbox.Expand(h.ctx(), notice.ID, persons("U0002")))
 	h.shownAs(h.messagesOf("role:team-lead 1")[1], "1 more request waits behind these: Roswell refund")
 	h.withdrawn(r.ID)
 	h.answer(r.Turn)

@@ -74,13 +74,7 @@ func (h *harness) remind(ctx context.Context, t store.Timer) error {
 }
 
 func (h *harness) absenceChanged(ctx context.Context, t store.Timer) error {
-	var roles []string
-	for _, role := range h.policy.Load().Approvers {
-		if role.Holds(person(approvers.PersonID(t.Ref).User())) {
-			roles = append(roles, role.Name)
-		}
-	}
-	return h.People.AbsenceChanged(ctx, t, roles)
+	return h.People.AbsenceChanged(ctx, t, person(approvers.PersonID(t.Ref).User()))
 }
 
 // h.away makes a person set an absence that begins now and lasts for d.

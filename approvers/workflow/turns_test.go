@@ -70,6 +70,6 @@ func (h *harness) expandCards(request string) {
 		for _, m := range role.Members {
 			users = append(users, m.Value)
 		}
-		h.ok(h.Outbox.Expand(h.ctx(), s.ID, users))
+		h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons(users...)))
 	}
 }

@@ -161,8 +161,8 @@ const mostRuns = 10_000
 
 // Recover finds executions that were interrupted in an earlier process: the store has the execution as running, but
 // this process has no handler for the execution. Recover makes these executions and unfinished tool previews due
-// immediately. shares are the shares of timers that this process has taken over. If no other process uses the store,
-// these are all shares.
+// immediately. Recover also sets missing timers of absences. shares are the shares of timers that this process has taken
+// over. If no other process uses the store, these are all shares.
 func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 	return w.update(ctx, "recover", func(t *tx) error {
 		timers, err := t.TimersIn(shares, store.TimerRun, time.Time{}, mostRuns)
@@ -184,7 +184,7 @@ func (w *Runs) Recover(ctx context.Context, shares store.Shares) error {
 				}
 			}
 		}
-		return t.previews.recoverPreviews(shares)
+		return errors.Join(t.previews.recoverPreviews(shares), t.people.recoverAbsences(shares))
 	})
 }
 

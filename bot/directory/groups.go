@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -200,25 +201,24 @@ func (d *Users) groupMembers(ctx context.Context, named string) ([]string, error
 	return d.membersOf(ctx, all, named, false)
 }
 
-// RoleUsers lists the user ids of a role's members who can receive messages from the bot. In an enterprise, a person
-// has two ids. RoleUsers lists the id in the enterprise, so that the person has one address for messages.
-func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]string, error) {
+// RoleUsers lists a role's members who can receive messages from the bot. In an enterprise, a person has two ids.
+// RoleUsers lists each person once.
+func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]approvers.Identity, error) {
 	users, err := d.RoleMembers(ctx, role)
 	if err != nil {
 		return nil, err
 	}
-	out := users[:0]
+	var out []approvers.Identity
 	for _, u := range users {
 		who, err := d.Who(ctx, u, false)
 		if err != nil {
 			return nil, err
 		}
 		if readsMessages(who) {
-			out = append(out, who.ID.User())
+			out = append(out, who)
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return eachOnce(out), nil
 }
 
 // RoleMembers lists the user ids of a role's members. RoleMembers leaves out e-mail addresses that can't identify a
@@ -259,8 +259,8 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 func readsMessages(who approvers.Identity) bool { return !Barred(who) }
 
 // GroupUsers lists members of the user group that the current stage requires. Each listed member has one of the stage's
-// roles, and can receive messages from the bot. The ids are the same as those of RoleUsers.
-func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Request, p *approvers.Policy) ([]string, error) {
+// roles, and can receive messages from the bot. GroupUsers lists each person once.
+func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Request, p *approvers.Policy) ([]approvers.Identity, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -275,7 +275,7 @@ func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Reque
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	var out []approvers.Identity
 	for _, user := range slices.Sorted(slices.Values(members)) {
 		who, err := d.Clicker(ctx, user, p, r.Tool, approvers.Low, r)
 		if err != nil {
@@ -286,11 +286,16 @@ func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Reque
 			return ok && role.Holds(who)
 		})
 		if holds && readsMessages(who) {
-			out = append(out, who.ID.User())
+			out = append(out, who)
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return eachOnce(out), nil
+}
+
+// eachOnce sorts people by their ids, and removes those who occur twice.
+func eachOnce(people []approvers.Identity) []approvers.Identity {
+	slices.SortFunc(people, func(a, b approvers.Identity) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return slices.CompactFunc(people, func(a, b approvers.Identity) bool { return a.ID == b.ID })
 }
 
 // Invalidate drops the cached answers that an event makes invalid. user is the person of the event, if any.

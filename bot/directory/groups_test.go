@@ -46,11 +46,17 @@ func TestOneAddressForAPerson(t *testing.T) {
 		role.Members = append(role.Members, approvers.Member{Kind: approvers.MemberUser, Value: user})
 	}
 	want := []string{"W1", "W2"}
-	if got, err := d.RoleUsers(t.Context(), role); err != nil || !slices.Equal(got, want) {
+	ids := func(people []approvers.Identity) (ids []string) {
+		for _, who := range people {
+			ids = append(ids, who.ID.User())
+		}
+		return ids
+	}
+	if got, err := d.RoleUsers(t.Context(), role); err != nil || !slices.Equal(ids(got), want) {
 		t.Errorf("the role has %v (%v), want %v", got, err, want)
 	}
 	r := approvers.Request{Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "a", Group: "one"}}}}
-	if got, err := d.GroupUsers(t.Context(), "one", &r, &approvers.Policy{Approvers: []approvers.Role{role}}); err != nil || !slices.Equal(got, want) {
+	if got, err := d.GroupUsers(t.Context(), "one", &r, &approvers.Policy{Approvers: []approvers.Role{role}}); err != nil || !slices.Equal(ids(got), want) {
 		t.Errorf("the group has %v (%v), want %v", got, err, want)
 	}
 }
