@@ -127,7 +127,7 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		if asksToWait(resp) {
 			l.noteRetryAfter(method, channel, defaultRetryAfter)
 		}
-		if tokenEnded(resp) {
+		if method != opening && tokenEnded(resp) { // that method is called with the app-level token
 			l.expired()
 		}
 	}
@@ -160,7 +160,7 @@ func channelIn(req *http.Request) string {
 // admit waits for the turn of a call, or fails with the time of its next try.
 func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	e := priorityOf(ctx)
-	if !e.probe && method != "apps.connections.open" { // all calls except those that detect the end of an outage
+	if !e.probe && method != opening { // all calls except those that detect the end of an outage
 		if err := l.breaker.made(ctx); err != nil {
 			return err
 		}

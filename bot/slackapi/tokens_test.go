@@ -62,13 +62,14 @@ func TestRotatedTokens(t *testing.T) {
 	check("xoxb-newer", "xapp-new")
 }
 
-// Expired is called when Slack says that the token is no longer valid, and not after any other answer.
+// Expired is called when Slack says that the bot token is no longer valid. Expired is not called after any other answer,
+// or if the refused token is the app-level token.
 func TestExpiredToken(t *testing.T) {
 	answer, expired := "", 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
 	defer srv.Close()
 	c := New(Options{
-		BotToken: "xoxe.xoxb-1", URL: srv.URL, HTTP: srv.Client(), Unlimited: true, Expired: func() { expired++ }, Log: slog.New(slog.DiscardHandler),
+		BotToken: "xoxe.xoxb-1", AppToken: "xapp-1", URL: srv.URL, HTTP: srv.Client(), Unlimited: true, Expired: func() { expired++ }, Log: slog.New(slog.DiscardHandler),
 	})
 	for _, code := range []string{"token_expired", "token_revoked", "invalid_auth", "channel_not_found"} {
 		answer, expired = `{"ok":false,"error":"`+code+`"}`, 0
@@ -77,6 +78,10 @@ func TestExpiredToken(t *testing.T) {
 		}
 		if want := strings.HasPrefix(code, "token_"); (expired == 1) != want {
 			t.Errorf("%s: Expired was called %d times", code, expired)
+		}
+		expired = 0
+		if _, _, err := c.StartSocketModeContext(t.Context()); ErrorCode(err) != code || expired != 0 {
+			t.Errorf("the app-level token: %v, and Expired was called %d times", err, expired)
 		}
 	}
 }
