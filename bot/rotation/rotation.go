@@ -288,11 +288,12 @@ func (k *Keeper) due(t tokens) (token string, err error) {
 			return k.app.RefreshToken, nil
 		}
 	}
-	if now.Sub(t.Issued) < settled {
+	age := now.Sub(t.Issued) // much less than 0 if the clock was set back
+	if age.Abs() < settled {
 		k.expired = false // the refused call had the previous token
 	}
 	switch {
-	case t.Access != "" && !k.expired && now.Before(t.part(1, 2)):
+	case t.Access != "" && !k.expired && age > -settled && now.Before(t.part(1, 2)):
 		return "", err
 	case t.Refresh != "" && k.refused[digest(t.Refresh)] == nil:
 		return t.Refresh, nil

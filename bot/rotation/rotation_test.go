@@ -37,6 +37,7 @@ type fixture struct {
 	work  sync.WaitGroup
 
 	mu        sync.Mutex
+	ahead     time.Duration // by this time, the clock of the processes is ahead of Slack's clock
 	exchanges int
 	down      bool                       // Slack can't be reached
 	answer    func(*http.Response) error // changes the answers of oauth.v2.access; may be nil
@@ -147,7 +148,7 @@ func (f *fixture) begin(a rotation.App, s store.Store) (*bot, error) {
 	b := &bot{done: make(chan struct{})}
 	b.Keeper = rotation.New(rotation.Options{
 		App: a, Store: s, Replica: f.board.join(b), Job: "token", URL: "http://slack.test/api/", HTTP: &http.Client{Transport: f},
-		Log: slog.New(slog.NewTextHandler(f.log, nil)),
+		Now: f.now, Log: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	b.Use = func(_ context.Context, token string) error {
 		b.mu.Lock()
@@ -168,6 +169,19 @@ func (f *fixture) begin(a rotation.App, s store.Store) (*bot, error) {
 		_ = b.Run(ctx) // ends without an error
 	})
 	return b, nil
+}
+
+// now returns the time of the processes' clock.
+func (f *fixture) now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Now().Add(f.ahead)
+}
+
+func (f *fixture) setClock(ahead time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ahead = ahead
 }
 
 // started starts a process that must start.
@@ -338,6 +352,26 @@ func TestExpiredEarly(t *testing.T) {
 		b.Expired()
 		pass(5 * time.Minute)
 		f.exchanged(2)
+	})
+}
+
+// If the clock is set back, the token has a time of issue in the future. The process renews such a token immediately,
+// while it runs and when it starts.
+func TestClockSetBack(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.setClock(24 * time.Hour)
+		b := f.started(app)
+		f.setClock(0)
+		pass(time.Minute)
+		f.exchanged(2)
+		pass(7 * time.Hour)
+		f.exchanged(3)
+		f.works(b)
+		f.end(b)
+		f.setClock(-24 * time.Hour)
+		pass(13 * time.Hour)
+		f.works(f.started(app))
+		f.exchanged(4)
 	})
 }
 
