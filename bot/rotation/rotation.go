@@ -316,8 +316,8 @@ func (k *Keeper) fail(token string, err error) error {
 		k.refused[digest(token)] = err
 		return err
 	}
-	k.failures = min(k.failures+1, 5)
-	k.next = k.o.Now().Add(max(slackapi.RetryDelay(err), time.Second<<(k.failures-1))) // soon, because Slack accepts a used refresh token for a short time
+	k.failures = min(k.failures+1, 7)
+	k.next = k.o.Now().Add(max(slackapi.RetryDelay(err), time.Second<<(k.failures-1))) // first soon, because Slack accepts a used refresh token for a short time
 	return err
 }
 
@@ -341,7 +341,7 @@ func (k *Keeper) exchange(ctx context.Context, token string) (tokens, error) {
 	switch {
 	case code == "bad_client_secret" || code == "invalid_client_id":
 		return tokens{}, fmt.Errorf(`%w: Slack refuses SLACK_CLIENT_ID or SLACK_CLIENT_SECRET (%s). Copy both from the app's page "Basic Information"`, ErrRefused, code)
-	case slackapi.IsRefused(err) && code != "":
+	case code == "invalid_refresh_token":
 		return tokens{}, fmt.Errorf("%w: Slack refuses the refresh token (%s). %s", ErrRefused, code, reinstall)
 	case err != nil:
 		return tokens{}, fmt.Errorf("oauth.v2.access: %w", slackapi.WithDelay(err))

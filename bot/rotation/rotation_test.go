@@ -544,9 +544,28 @@ func TestLostAnswers(t *testing.T) {
 		}
 		pass(time.Hour)
 		setDown(false)
-		pass(time.Minute)
+		pass(2 * time.Minute)
 		f.works(b)
 		f.ok(b.Renewed(f.ctx))
+	})
+}
+
+// Slack's codes that do not concern the credentials may pass, so the bot tries again.
+func TestPassingRefusals(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		b := f.started(app)
+		codes := []string{"request_timeout", "team_added_to_org", "accesslimited"}
+		f.answers(func(r *http.Response) error {
+			if len(codes) > 0 {
+				r.Body = io.NopCloser(strings.NewReader(`{"ok":false,"error":"` + codes[0] + `"}`))
+				codes = codes[1:]
+			}
+			return nil
+		})
+		pass(7 * time.Hour)
+		f.log.has(t, "accesslimited")
+		f.ok(b.Renewed(f.ctx))
+		f.exchanged(5)
 	})
 }
 
