@@ -293,7 +293,7 @@ func (k *Keeper) due(t tokens) (token string, err error) {
 		k.expired = false // the refused call had the previous token
 	}
 	switch {
-	case t.Access != "" && !k.expired && age > -settled && now.Before(t.part(1, 2)):
+	case t.Access != "" && !t.lost && !k.expired && age > -settled && now.Before(t.part(1, 2)):
 		return "", err
 	case t.Refresh != "" && k.refused[digest(t.Refresh)] == nil:
 		return t.Refresh, nil

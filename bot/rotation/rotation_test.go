@@ -590,6 +590,38 @@ func TestOtherApp(t *testing.T) {
 	})
 }
 
+// If the row with the tokens is lost or can't be decrypted while the bot runs, the bot renews the tokens that it has in
+// memory, and so writes the row again.
+func TestLostRow(t *testing.T) {
+	for name, row := range map[string]string{"lost": "{}", "encrypted with another secret": `{"team":"T0001","sealed":"AAAA"}`} {
+		t.Run(name, func(t *testing.T) {
+			inFakedTime(t, func(f *fixture) {
+				b, other := f.started(app), f.started(app)
+				pass(time.Hour)
+				f.ok(f.db.Update(f.ctx, func(tx store.Tx) error {
+					s, err := tx.Setting(store.SettingSlackToken)
+					if err != nil {
+						return err
+					}
+					s.Value = []byte(row)
+					return tx.PutSetting(s)
+				}))
+				pass(2 * time.Minute)
+				f.exchanged(2)
+				f.ok(b.Renewed(f.ctx))
+				f.works(other)
+				f.works(f.started(app))
+				next := app
+				next.RefreshToken = f.ws.IssueRefreshToken()
+				b.SetApp(next)
+				synctest.Wait()
+				f.ok(b.Renewed(f.ctx))
+				f.exchanged(3)
+			})
+		})
+	}
+}
+
 // With another client secret, the stored tokens can't be decrypted.
 func TestOtherSecret(t *testing.T) {
 	inFakedTime(t, func(f *fixture) {

@@ -21,6 +21,7 @@ import (
 type tokens struct {
 	settings.SlackToken
 	pair
+	lost   bool   // the tokens come from memory, because the row is missing, damaged or encrypted with another secret
 	before []byte // the stored tokens that these tokens replace, encrypted
 }
 
@@ -46,7 +47,8 @@ func digest(token string) string {
 // BotToken decrypts the bot token in a row of the store. If the row has no token for this app, the result is empty.
 func (a App) BotToken(row settings.SlackToken) string { return a.open(row.Sealed).Access }
 
-// read reads the stored tokens. A damaged row counts as missing.
+// read reads the stored tokens. A damaged row counts as missing. If the row has no tokens for this app, read returns
+// the tokens in memory.
 func (k *Keeper) read(ctx context.Context) (t tokens, err error) {
 	err = k.o.Store.View(ctx, func(r store.Reader) (err error) {
 		t.SlackToken, _, err = settings.ReadSlackToken(r)
@@ -56,9 +58,12 @@ func (k *Keeper) read(ctx context.Context) (t tokens, err error) {
 		return tokens{}, err
 	}
 	k.mu.Lock()
-	app := k.app
+	app, current := k.app, k.current
 	k.mu.Unlock()
-	t.pair = app.open(t.Sealed)
+	if t.pair = app.open(t.Sealed); t.Access == "" && current.Access != "" {
+		current.Sealed, current.lost = t.Sealed, true
+		return current, nil
+	}
 	return t, nil
 }
 
