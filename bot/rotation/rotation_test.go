@@ -1,6 +1,7 @@
 package rotation_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,6 +32,7 @@ type fixture struct {
 	*testing.T
 	ctx   context.Context
 	stop  context.CancelFunc
+	path  string // of the store
 	ws    *workspace.Server
 	db    *bolt.Store
 	log   *lockedText
@@ -51,7 +54,7 @@ func inFakedTime(t *testing.T, fn func(*fixture)) {
 		seed := workspace.DemoSeed()
 		seed.App.BotTokens = nil
 		seed.App.Rotation = workspace.SeedRotation{ClientID: app.ClientID, ClientSecret: app.ClientSecret, RefreshToken: app.RefreshToken}
-		f := &fixture{T: t, log: new(lockedText), board: new(board)}
+		f := &fixture{T: t, path: path, log: new(lockedText), board: new(board)}
 		f.ctx, f.stop = context.WithCancel(context.Background())
 		var err error
 		f.ws, err = workspace.New(workspace.Config{Seed: seed, BaseURL: "http://slack.test"})
@@ -620,6 +623,36 @@ func TestLostRow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// If the row with the tokens is damaged, the bot needs a new refresh token, and replaces the row.
+func TestDamagedRow(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.end(f.started(app))
+		pass(time.Hour)
+		f.ok(f.db.Close())
+		file, err := os.ReadFile(f.path)
+		f.ok(err)
+		for at := range file {
+			if bytes.HasPrefix(file[at:], []byte(store.SettingSlackToken)) { // bbolt writes a row's value after its key
+				file[at+len(store.SettingSlackToken)+20] ^= 1
+			}
+		}
+		f.ok(os.WriteFile(f.path, file, 0o600))
+		f.db, err = bolt.Open(f.path, bolt.Options{})
+		f.ok(err)
+		if _, err := f.begin(app, f.db); !errors.Is(err, rotation.ErrRefused) {
+			t.Errorf("it starts: %v", err)
+		}
+		f.board.bots = nil
+		next := app
+		next.RefreshToken = f.ws.IssueRefreshToken()
+		b := f.started(next)
+		f.works(b)
+		f.ok(b.Renewed(f.ctx))
+		f.works(f.started(next))
+		f.exchanged(3)
+	})
 }
 
 // With another client secret, the stored tokens can't be decrypted.

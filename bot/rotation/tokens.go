@@ -92,6 +92,11 @@ func (k *Keeper) save(ctx context.Context) (tokens, error) {
 		switch {
 		case errors.Is(err, store.ErrDamaged):
 			s = store.Setting{Key: store.SettingSlackToken}
+			if aside, ok := tx.(store.SetAside); ok { // PutSetting does not replace a damaged row
+				if _, _, err := aside.SetAside("settings", s.Key); err != nil {
+					return err
+				}
+			}
 		case err != nil:
 			return err
 		case !bytes.Equal(row.Sealed, t.before) && len(row.Given) >= len(t.Given):
