@@ -47,7 +47,9 @@ const (
 	poll     = 30 * time.Second // the time between two reads of the stored token
 	settled  = time.Minute      // Slack's answers about the previous token may arrive this long after a renewal
 	patience = time.Minute      // the time that another replica has to renew the token
-	callTime = 10 * time.Second // the time limit of a call of Slack, and of a transaction
+
+	claimTime = 15 * time.Second // the time that a replica has to get the claim when it starts
+	callTime  = 10 * time.Second // the time limit of a call of Slack, and of a transaction
 )
 
 // Keeper keeps the bot token valid. Call Token first, then Run.
@@ -56,8 +58,10 @@ type Keeper struct {
 	Use  func(ctx context.Context, token string) error // makes the running bot use a new token
 	wake chan struct{}
 
-	used    string  // the bot token in use; only Token and Run access it
-	unsaved *tokens // tokens from Slack that are not in the store yet; only Token and Run access it
+	// Only Token and Run access these fields.
+	used    string  // the bot token in use
+	unsaved *tokens // tokens from Slack that are not in the store yet
+	alone   bool    // exchange the operator's new refresh token without the claim, because only this replica may know it
 
 	mu       sync.Mutex
 	app      App
@@ -89,20 +93,23 @@ func New(o Options) *Keeper {
 // Token returns a valid bot token for the start of the bot. If the stored token is too old, or Slack refuses it, Token
 // renews it, or waits until another replica has renewed it.
 func (k *Keeper) Token(ctx context.Context) (string, error) {
-	for began, tried := k.o.Now(), false; ; {
+	defer func() { k.alone = false }()
+	for began, refused := k.o.Now(), ""; ; {
 		t, err := k.newest(ctx)
-		if t.valid(k.o.Now()) {
-			if !tried && k.isRefused(ctx, t.Access) {
-				tried = true
-				k.Expired()
-				continue
+		if t.valid(k.o.Now()) && t.Access != refused {
+			if !k.isRefused(ctx, t.Access) {
+				k.report(err)
+				k.used = t.Access
+				return t.Access, nil
 			}
-			k.report(err)
-			k.used = t.Access
-			return t.Access, nil
+			refused = t.Access
+			k.Expired()
+			continue
 		}
-		if err == nil && k.o.Now().Sub(began) > patience {
-			err = errors.New("the bot token has expired, and the replica that should renew it does not")
+		waited := k.o.Now().Sub(began)
+		k.alone = waited > claimTime
+		if err == nil && waited > patience {
+			err = errors.New("the bot token is no longer valid, and the replica that should renew it does not")
 		}
 		if err != nil {
 			return "", err
@@ -243,19 +250,21 @@ func (k *Keeper) renewed(ctx context.Context) (tokens, error) {
 	if err != nil {
 		return k.current, err
 	}
-	if token, err := k.due(t); token == "" {
+	token, err := k.due(t)
+	if token == "" {
 		return t, err
 	}
 	_, leave, ok := k.o.Replica.Enter(ctx, k.o.Job)
-	if !ok {
+	switch {
+	case ok:
+		defer leave()
+	case !k.alone || token == t.Refresh:
 		return t, nil
 	}
-	defer leave()
 	if t, err = k.read(ctx); err != nil { // another replica may have renewed the tokens
 		return k.current, err
 	}
-	token, err := k.due(t)
-	if token == "" {
+	if token, err = k.due(t); token == "" {
 		return t, err
 	}
 	fresh, err := k.exchange(ctx, token)

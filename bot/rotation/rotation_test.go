@@ -339,6 +339,38 @@ func TestRefusedAtStart(t *testing.T) {
 	})
 }
 
+// A process does not start with a token that Slack refuses, if the replica with the claim does not renew it.
+func TestRefusedWithoutClaim(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		b := f.started(app)
+		b.stop() // and keeps the claim
+		pass(time.Hour)
+		f.ws.ExpireTokens()
+		if _, err := f.begin(app, f.db); err == nil || !strings.Contains(err.Error(), "the replica that should renew it does not") {
+			t.Errorf("it starts: %v", err)
+		}
+	})
+}
+
+// A process that starts with a new refresh token does not need the claim to exchange it. Earlier processes, which do not
+// know this refresh token, may have the claim.
+func TestNewWithoutClaim(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.board.join(nil) // a process without token rotation
+		old := f.started(app)
+		f.works(old)
+		f.ws.RevokeRefreshTokens()
+		pass(13 * time.Hour)
+		next := app
+		next.RefreshToken = f.ws.IssueRefreshToken()
+		f.works(f.started(next))
+		f.works(f.started(next))
+		pass(time.Minute)
+		f.works(old)
+		f.exchanged(2)
+	})
+}
+
 // If Slack says that the token has expired, the process renews it immediately. Late answers about the previous token
 // cause no more renewals.
 func TestExpiredEarly(t *testing.T) {
