@@ -82,6 +82,25 @@ func TestTokenRotation(t *testing.T) {
 	}
 }
 
+// While the bot token has ended and can't be renewed, messages wait as during an outage of Slack.
+func TestTokenNotRenewedForHours(t *testing.T) {
+	inSeededTime(t, rotatingSeed(), func(b *synctestHarness) { b.app = rotatingApp }, func(b *synctestHarness) {
+		b.asksAndApproves("1")
+		b.pass(2 * time.Hour) // then the bot asks Slack again who writes
+		b.ws.RevokeRefreshTokens()
+		b.ws.ExpireTokens()
+		b.says("plain 2")
+		b.pass(3 * time.Hour)
+		if b.ready() != 0 {
+			t.Error("the bot is ready")
+		}
+		b.app.RefreshToken = b.ws.IssueRefreshToken()
+		b.restart()
+		b.asked("2")
+		b.asksAndApproves("3")
+	})
+}
+
 // TestTokenRotationOfAProcess runs the program with the credentials in files. The doctor reads the stored token while
 // the bot runs, and when it does not. A refused refresh token or a wrong client secret has a clear error.
 func TestTokenRotationOfAProcess(t *testing.T) {
