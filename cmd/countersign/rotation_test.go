@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -118,7 +119,9 @@ func TestTokenRotationOfAProcess(t *testing.T) {
 	p.env = append(p.env, "SLACK_BOT_TOKEN=", "SLACK_CLIENT_ID="+rotatingApp.ClientID, "SLACK_CLIENT_SECRET_FILE="+file("secret"), "SLACK_REFRESH_TOKEN_FILE="+file("refresh"))
 	doctor := func(want string) {
 		t.Helper()
-		launch(t, p.dir, p.env, "doctor").says("(" + want + ")")
+		d := launch(t, p.dir, p.env, "doctor")
+		d.says("(" + want + ")")
+		<-d.gone
 	}
 	doctor("WARN  the bot has no token of its own yet")
 	running, admin := p.serve()
@@ -138,6 +141,12 @@ func TestTokenRotationOfAProcess(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	doctor("OK    the bot renews its token: the token in use expires at")
+	resp, err := http.Post(p.base+"/faults", "application/json", strings.NewReader(`{"fault":"error","method":"auth.test","error":"token_expired"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	doctor("start the bot, which renews the token")
 	write(t, file("refresh"), []byte(rotatingApp.RefreshToken))
 	running, _ = p.serve()
 	ada.sees("#support", ada.says("#support", "", "@Countersign what is the state of ORD-131?"), "ORD-131")
