@@ -126,7 +126,8 @@ func (k *Keeper) isRefused(ctx context.Context, token string) bool {
 	return slackapi.IsTokenRefusal(slackapi.ErrorCode(err))
 }
 
-// Run renews the token in time, and makes the bot use the stored token, until ctx ends.
+// Run renews the token in time, and makes the bot use the stored token, until ctx ends. At its end, Run tries once more
+// to store tokens that are not in the store yet.
 func (k *Keeper) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		k.report(k.round(ctx))
@@ -137,6 +138,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Stop()
+	}
+	if k.unsaved != nil {
+		_, err := k.save(ctx)
+		k.report(err)
 	}
 	return nil
 }
@@ -265,6 +270,9 @@ func (k *Keeper) renewed(ctx context.Context) (tokens, error) {
 		return k.current, err
 	}
 	if token, err = k.due(t); token == "" {
+		return t, err
+	}
+	if err := k.tryStore(ctx); err != nil {
 		return t, err
 	}
 	fresh, err := k.exchange(ctx, token)

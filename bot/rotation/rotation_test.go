@@ -488,7 +488,7 @@ func TestEndBeforeCommit(t *testing.T) {
 				b := f.started(app)
 				f.end(b)
 				pass(6 * time.Hour)
-				dying := &readOnly{Store: f.db}
+				dying := &readOnly{Store: f.db, commits: 1}
 				b, err := f.begin(app, dying)
 				f.ok(err)
 				f.works(b)
@@ -506,11 +506,12 @@ func TestEndBeforeCommit(t *testing.T) {
 	}
 }
 
-// readOnly is a store that commits nothing before it is mended.
+// readOnly is a store that commits only a number of transactions before it is mended.
 type readOnly struct {
 	store.Store
-	mu     sync.Mutex
-	mended bool
+	mu      sync.Mutex
+	commits int
+	mended  bool
 }
 
 func (s *readOnly) mend() {
@@ -522,10 +523,43 @@ func (s *readOnly) mend() {
 func (s *readOnly) Update(ctx context.Context, fn func(store.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mended {
+	if s.commits--; s.commits >= 0 || s.mended {
 		return s.Store.Update(ctx, fn)
 	}
 	return errors.New("the disk is full")
+}
+
+// While the store refuses writes, the bot does not use its refresh token up.
+func TestStoreRefusesBefore(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.end(f.started(app))
+		full := &readOnly{Store: f.db}
+		b, err := f.begin(app, full)
+		f.ok(err)
+		pass(7 * time.Hour)
+		f.exchanged(1)
+		f.log.has(t, "because the store refuses writes: the disk is full")
+		full.mend()
+		pass(time.Minute)
+		f.exchanged(2)
+		f.works(b)
+		f.ok(b.Renewed(f.ctx))
+	})
+}
+
+// A process that ends tries once more to store its tokens.
+func TestStoreAtTheEnd(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		full := &readOnly{Store: f.db, commits: 1}
+		b, err := f.begin(app, full)
+		f.ok(err)
+		synctest.Wait()
+		full.mend()
+		f.end(b)
+		pass(time.Hour)
+		f.works(f.started(app))
+		f.exchanged(1)
+	})
 }
 
 // If the store refuses the renewed tokens, the bot keeps them, and stores them when the store works again.
@@ -533,7 +567,7 @@ func TestStoreRefuses(t *testing.T) {
 	inFakedTime(t, func(f *fixture) {
 		f.end(f.started(app))
 		pass(7 * time.Hour)
-		full := &readOnly{Store: f.db}
+		full := &readOnly{Store: f.db, commits: 1}
 		b, err := f.begin(app, full)
 		f.ok(err)
 		pass(time.Hour)

@@ -67,6 +67,41 @@ func (k *Keeper) read(ctx context.Context) (t tokens, err error) {
 	return t, nil
 }
 
+// readToReplace reads the row so that PutSetting can replace it. A damaged row counts as missing.
+func readToReplace(tx store.Tx) (settings.SlackToken, store.Setting, error) {
+	row, s, err := settings.ReadSlackToken(tx)
+	if !errors.Is(err, store.ErrDamaged) {
+		return row, s, err
+	}
+	s = store.Setting{Key: store.SettingSlackToken}
+	if aside, ok := tx.(store.SetAside); ok { // PutSetting does not replace a damaged row
+		_, _, err := aside.SetAside("settings", s.Key)
+		return row, s, err
+	}
+	return row, s, nil
+}
+
+// tryStore writes the row unchanged. An exchange uses the refresh token up, so it needs a store that accepts the new
+// tokens.
+func (k *Keeper) tryStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	err := k.o.Store.Update(ctx, func(tx store.Tx) error {
+		row, s, err := readToReplace(tx)
+		if err != nil {
+			return err
+		}
+		if s.Value, err = json.Marshal(row); err != nil {
+			return err
+		}
+		return tx.PutSetting(s)
+	})
+	if err != nil {
+		return fmt.Errorf("the bot token is not renewed, because the store refuses writes: %w", err)
+	}
+	return nil
+}
+
 // errReplaced says that another process has replaced the stored tokens.
 var errReplaced = errors.New("another process has renewed the bot token")
 
@@ -88,18 +123,11 @@ func (k *Keeper) save(ctx context.Context) (tokens, error) {
 		return t, err
 	}
 	err = k.o.Store.Update(ctx, func(tx store.Tx) error {
-		row, s, err := settings.ReadSlackToken(tx)
-		switch {
-		case errors.Is(err, store.ErrDamaged):
-			s = store.Setting{Key: store.SettingSlackToken}
-			if aside, ok := tx.(store.SetAside); ok { // PutSetting does not replace a damaged row
-				if _, _, err := aside.SetAside("settings", s.Key); err != nil {
-					return err
-				}
-			}
-		case err != nil:
+		row, s, err := readToReplace(tx)
+		if err != nil {
 			return err
-		case !bytes.Equal(row.Sealed, t.before) && len(row.Given) >= len(t.Given):
+		}
+		if !bytes.Equal(row.Sealed, t.before) && len(row.Given) >= len(t.Given) {
 			return errReplaced
 		}
 		s.Value = value
