@@ -317,13 +317,15 @@ func (k *Keeper) due(t tokens) (token string, err error) {
 	case t.Refresh != "":
 		return "", k.refused[digest(t.Refresh)]
 	case err == nil:
-		err = fmt.Errorf("%w: the stored token can't be decrypted, because SLACK_CLIENT_ID or SLACK_CLIENT_SECRET has changed. %s", ErrRefused, reinstall)
+		err = errUndecrypted
 	}
 	return "", err
 }
 
 // reinstall says what to do if a refresh token can't be used.
 const reinstall = `Reinstall the app on its page "OAuth & Permissions", and set SLACK_REFRESH_TOKEN to the new refresh token`
+
+var errUndecrypted = fmt.Errorf("%w: the stored token can't be decrypted, because SLACK_CLIENT_ID or SLACK_CLIENT_SECRET has changed. %s", ErrRefused, reinstall)
 
 // fail records that Slack did not exchange a refresh token. A refused token is not tried again.
 func (k *Keeper) fail(token string, err error) error {

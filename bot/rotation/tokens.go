@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"countersign/approvers/workflow/settings"
@@ -44,8 +45,15 @@ func digest(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// BotToken decrypts the bot token in a row of the store. If the row has no token for this app, the result is empty.
-func (a App) BotToken(row settings.SlackToken) string { return a.open(row.Sealed).Access }
+// BotToken decrypts the bot token in a row of the store. If the bot can get its first token, the result is empty. If it
+// can't, because a token that it can't decrypt has used the operator's refresh token up, the error wraps ErrRefused.
+func (a App) BotToken(row settings.SlackToken) (string, error) {
+	token := a.open(row.Sealed).Access
+	if token == "" && slices.Contains(row.Given, digest(a.RefreshToken)) {
+		return "", errUndecrypted
+	}
+	return token, nil
+}
 
 // read reads the stored tokens. A damaged row counts as missing. If the row has no tokens for this app, read returns
 // the tokens in memory.

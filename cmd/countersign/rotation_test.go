@@ -155,6 +155,7 @@ func TestTokenRotationOfAProcess(t *testing.T) {
 	}
 
 	write(t, file("secret"), []byte("fedcba9876543210"))
+	doctor("FAIL  the bot token can't be renewed: the stored token can't be decrypted")
 	launch(t, p.dir, p.env, "serve").says(`(the stored token can't be decrypted)`)
 	refused := launch(t, p.dir, append(p.env, "COUNTERSIGN_STORE=bolt:"+file("other.db")), "serve")
 	refused.says(`(Slack refuses SLACK_CLIENT_ID or SLACK_CLIENT_SECRET \(bad_client_secret\))`)

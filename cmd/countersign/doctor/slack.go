@@ -11,6 +11,7 @@ import (
 	"countersign/approvers"
 	"countersign/bot"
 	"countersign/bot/installation"
+	"countersign/bot/rotation"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 )
@@ -68,6 +69,9 @@ func (d *Doctor) rotatingToken(ctx context.Context, env config.Env) string {
 	token, issued, expires, err := d.StoredToken(ctx, env)
 	now := time.Now()
 	switch {
+	case errors.Is(err, rotation.ErrRefused):
+		d.fail(cli.ExitUsage, err.Error(), "or set SLACK_CLIENT_ID and SLACK_CLIENT_SECRET to the earlier values")
+		return ""
 	case err != nil:
 		d.warn("the stored bot token can't be read, so Slack is not checked: "+err.Error(), "mend the findings about the store first")
 		return ""
