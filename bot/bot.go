@@ -49,7 +49,8 @@ type Config struct {
 	// Reread is called after Slack has refused a secret. Reread looks for new secrets, passes them to Renew, and
 	// reports whether there were any. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool
-	// Expired is called when Slack refuses a call because the bot token is no longer valid; may be nil.
+	// Expired is called when Slack refuses a call because the bot token is no longer valid. If the app has no token
+	// rotation, Expired is nil.
 	Expired func()
 	// CountRequest is called with the status of each response over HTTP; may be nil.
 	CountRequest func(status int)
@@ -187,7 +188,11 @@ var ErrToken = errors.New("Slack refuses a token")
 func (b *Bot) Check(ctx context.Context) error {
 	_, err := b.whoAmI(ctx)
 	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) {
-		return fmt.Errorf("%w: the bot token (%s). Set SLACK_BOT_TOKEN to the Bot User OAuth Token of the app's \"OAuth & Permissions\" page", ErrToken, code)
+		what := `Set SLACK_BOT_TOKEN to the Bot User OAuth Token of the app's "OAuth & Permissions" page`
+		if b.Expired != nil {
+			what = `Reinstall the app on its page "OAuth & Permissions", and set SLACK_REFRESH_TOKEN to the new refresh token`
+		}
+		return fmt.Errorf("%w: the bot token (%s). %s", ErrToken, code, what)
 	}
 	if err != nil {
 		return fmt.Errorf("Slack cannot be reached; check the network, and SLACK_API_URL if it is set: %w", err)

@@ -227,10 +227,14 @@ func TestFormRefused(t *testing.T) {
 func TestRefusedTokens(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	for _, c := range []struct{ bot, app, want string }{
-		{"xoxb-wrong", workspace.DemoAppToken, "SLACK_BOT_TOKEN"}, {workspace.DemoBotToken, "xapp-wrong", "SLACK_APP_TOKEN"},
+	for _, c := range []struct {
+		bot, app, want string
+		expired        func()
+	}{
+		{"xoxb-wrong", workspace.DemoAppToken, "Set SLACK_BOT_TOKEN", nil}, {workspace.DemoBotToken, "xapp-wrong", "Set SLACK_APP_TOKEN", nil},
+		{"xoxe.xoxb-wrong", workspace.DemoAppToken, "set SLACK_REFRESH_TOKEN", func() {}},
 	} {
-		b := New(Config{BotToken: c.bot, AppToken: c.app, APIURL: h.url + "/api", Workflow: Use(h.workflow), Tools: h.tools, Log: h.bot.Log})
+		b := New(Config{BotToken: c.bot, AppToken: c.app, APIURL: h.url + "/api", Workflow: Use(h.workflow), Tools: h.tools, Expired: c.expired, Log: h.bot.Log})
 		if err := b.Run(t.Context()); !errors.Is(err, ErrToken) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v", err)
 		}

@@ -28,7 +28,7 @@ func (r *envReader) slack(e *Env) {
 		r.wrong("SLACK_BOT_TOKEN", "is a token that ends within 12 hours, because the app has token rotation",
 			"set SLACK_CLIENT_ID, SLACK_CLIENT_SECRET and SLACK_REFRESH_TOKEN too, and the bot renews its token by itself")
 	default:
-		e.BotToken = r.token("SLACK_BOT_TOKEN", v.SlackBotToken, "xoxb-", whereBot, needs)
+		e.BotToken = r.token("SLACK_BOT_TOKEN", v.SlackBotToken, "xoxb-", whereBot+", or set SLACK_REFRESH_TOKEN if the app has token rotation", needs)
 	}
 	e.Transport = Transport(v.Transport)
 	if e.Transport != SocketMode && e.Transport != HTTPMode {
@@ -85,22 +85,16 @@ func (r *envReader) token(name, text, prefix, where string, needed bool) Secret 
 	return Secret(text)
 }
 
-// rotates reports whether a variable for token rotation is set.
+// rotates reports whether the app has token rotation. SLACK_CLIENT_ID and SLACK_CLIENT_SECRET alone do not mean that,
+// because environments often have them for other programs.
 func (r *envReader) rotates() bool {
-	v := r.variables
-	for name, value := range map[string]string{
-		"SLACK_CLIENT_ID": v.SlackClientID, "SLACK_CLIENT_SECRET": v.SlackClientSecret, "SLACK_REFRESH_TOKEN": v.SlackRefreshToken,
-	} {
-		if value != "" || r.files.paths[name] != "" {
-			return true
-		}
-	}
-	return false
+	const name = "SLACK_REFRESH_TOKEN"
+	return r.variables.SlackRefreshToken != "" || r.files.paths[name] != ""
 }
 
 // rotation reads the credentials for token rotation. Token rotation needs all of them.
 func (r *envReader) rotation() Rotation {
-	const credentials = "write the %s from your app's page Basic Information, or leave out all variables for token rotation"
+	const credentials = "write the %s from your app's page Basic Information, or leave out SLACK_REFRESH_TOKEN if the app has no token rotation"
 	v := r.variables
 	return Rotation{
 		ClientID:     r.credential("SLACK_CLIENT_ID", v.SlackClientID, clientID, fmt.Sprintf(credentials, "Client ID")),

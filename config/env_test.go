@@ -140,9 +140,10 @@ func TestEnvProblems(t *testing.T) {
 		{"token rotation, incomplete", config.Check, map[string]string{"SLACK_REFRESH_TOKEN": "xoxe-1-hush"}, []string{
 			"SLACK_CLIENT_ID: is missing; write the Client ID from your app's page Basic Information", "SLACK_CLIENT_SECRET: is missing; write the Client Secret",
 		}},
-		{"token rotation, without the refresh token", config.Check, map[string]string{"SLACK_CLIENT_ID": "12.34", "SLACK_CLIENT_SECRET": signing}, []string{
-			"SLACK_REFRESH_TOKEN: is missing; write the Bot User OAuth Refresh Token",
-		}},
+		{"the app's credentials without token rotation", config.Check, map[string]string{"SLACK_BOT_TOKEN": botToken, "SLACK_CLIENT_ID": "A0001", "SLACK_CLIENT_SECRET": "hush"}, nil},
+		{"token rotation, without the refresh token", config.Serve, map[string]string{
+			"SLACK_CLIENT_ID": "12.34", "SLACK_CLIENT_SECRET": signing, "SLACK_APP_TOKEN": appToken, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "m",
+		}, []string{"SLACK_BOT_TOKEN: is missing; write the Bot User OAuth Token of your app, from its page OAuth & Permissions, or set SLACK_REFRESH_TOKEN"}},
 		{"token rotation, with other values", config.Check, map[string]string{
 			"SLACK_BOT_TOKEN": botToken, "SLACK_CLIENT_ID": "A0001", "SLACK_CLIENT_SECRET": signing + " ", "SLACK_REFRESH_TOKEN": "xoxe.xoxb-1-hush",
 		}, []string{

@@ -47,7 +47,9 @@ const (
 	poll     = 30 * time.Second // the time between two reads of the stored token
 	settled  = time.Minute      // Slack's answers about the previous token may arrive this long after a renewal
 	patience = time.Minute      // the time that another replica has to renew the token
-	callTime = 10 * time.Second // the time limit of a call of Slack, and of a transaction
+
+	claimTime = 15 * time.Second // the time that a replica has to get the claim when it starts
+	callTime  = 10 * time.Second // the time limit of a call of Slack, and of a transaction
 )
 
 // Keeper keeps the bot token valid. Call Token first, then Run.
@@ -56,8 +58,10 @@ type Keeper struct {
 	Use  func(ctx context.Context, token string) error // makes the running bot use a new token
 	wake chan struct{}
 
-	used    string  // the bot token in use; only Token and Run access it
-	unsaved *tokens // tokens from Slack that are not in the store yet; only Token and Run access it
+	// Only Token and Run access these fields.
+	used    string  // the bot token in use
+	unsaved *tokens // tokens from Slack that are not in the store yet
+	alone   bool    // exchange the operator's new refresh token without the claim, because only this replica may know it
 
 	mu       sync.Mutex
 	app      App
@@ -89,20 +93,23 @@ func New(o Options) *Keeper {
 // Token returns a valid bot token for the start of the bot. If the stored token is too old, or Slack refuses it, Token
 // renews it, or waits until another replica has renewed it.
 func (k *Keeper) Token(ctx context.Context) (string, error) {
-	for began, tried := k.o.Now(), false; ; {
+	defer func() { k.alone = false }()
+	for began, refused := k.o.Now(), ""; ; {
 		t, err := k.newest(ctx)
-		if t.valid(k.o.Now()) {
-			if !tried && k.isRefused(ctx, t.Access) {
-				tried = true
-				k.Expired()
-				continue
+		if t.valid(k.o.Now()) && t.Access != refused {
+			if !k.isRefused(ctx, t.Access) {
+				k.report(err)
+				k.used = t.Access
+				return t.Access, nil
 			}
-			k.report(err)
-			k.used = t.Access
-			return t.Access, nil
+			refused = t.Access
+			k.Expired()
+			continue
 		}
-		if err == nil && k.o.Now().Sub(began) > patience {
-			err = errors.New("the bot token has expired, and the replica that should renew it does not")
+		waited := k.o.Now().Sub(began)
+		k.alone = waited > claimTime
+		if err == nil && waited > patience {
+			err = errors.New("the bot token is no longer valid, and the replica that should renew it does not")
 		}
 		if err != nil {
 			return "", err
@@ -119,7 +126,8 @@ func (k *Keeper) isRefused(ctx context.Context, token string) bool {
 	return slackapi.IsTokenRefusal(slackapi.ErrorCode(err))
 }
 
-// Run renews the token in time, and makes the bot use the stored token, until ctx ends.
+// Run renews the token in time, and makes the bot use the stored token, until ctx ends. At its end, Run tries once more
+// to store tokens that are not in the store yet.
 func (k *Keeper) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		k.report(k.round(ctx))
@@ -130,6 +138,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		timer.Stop()
+	}
+	if k.unsaved != nil {
+		_, err := k.save(ctx)
+		k.report(err)
 	}
 	return nil
 }
@@ -243,19 +255,24 @@ func (k *Keeper) renewed(ctx context.Context) (tokens, error) {
 	if err != nil {
 		return k.current, err
 	}
-	if token, err := k.due(t); token == "" {
+	token, err := k.due(t)
+	if token == "" {
 		return t, err
 	}
 	_, leave, ok := k.o.Replica.Enter(ctx, k.o.Job)
-	if !ok {
+	switch {
+	case ok:
+		defer leave()
+	case !k.alone || token == t.Refresh:
 		return t, nil
 	}
-	defer leave()
 	if t, err = k.read(ctx); err != nil { // another replica may have renewed the tokens
 		return k.current, err
 	}
-	token, err := k.due(t)
-	if token == "" {
+	if token, err = k.due(t); token == "" {
+		return t, err
+	}
+	if err := k.tryStore(ctx); err != nil {
 		return t, err
 	}
 	fresh, err := k.exchange(ctx, token)
@@ -288,24 +305,27 @@ func (k *Keeper) due(t tokens) (token string, err error) {
 			return k.app.RefreshToken, nil
 		}
 	}
-	if now.Sub(t.Issued) < settled {
+	age := now.Sub(t.Issued) // much less than 0 if the clock was set back
+	if age.Abs() < settled {
 		k.expired = false // the refused call had the previous token
 	}
 	switch {
-	case t.Access != "" && !k.expired && now.Before(t.part(1, 2)):
+	case t.Access != "" && !t.lost && !k.expired && age > -settled && now.Before(t.part(1, 2)):
 		return "", err
 	case t.Refresh != "" && k.refused[digest(t.Refresh)] == nil:
 		return t.Refresh, nil
 	case t.Refresh != "":
 		return "", k.refused[digest(t.Refresh)]
 	case err == nil:
-		err = fmt.Errorf("%w: the stored token can't be decrypted, because SLACK_CLIENT_ID or SLACK_CLIENT_SECRET has changed. %s", ErrRefused, reinstall)
+		err = errUndecrypted
 	}
 	return "", err
 }
 
 // reinstall says what to do if a refresh token can't be used.
 const reinstall = `Reinstall the app on its page "OAuth & Permissions", and set SLACK_REFRESH_TOKEN to the new refresh token`
+
+var errUndecrypted = fmt.Errorf("%w: the stored token can't be decrypted, because SLACK_CLIENT_ID or SLACK_CLIENT_SECRET has changed. %s", ErrRefused, reinstall)
 
 // fail records that Slack did not exchange a refresh token. A refused token is not tried again.
 func (k *Keeper) fail(token string, err error) error {
@@ -315,8 +335,8 @@ func (k *Keeper) fail(token string, err error) error {
 		k.refused[digest(token)] = err
 		return err
 	}
-	k.failures = min(k.failures+1, 5)
-	k.next = k.o.Now().Add(max(slackapi.RetryDelay(err), time.Second<<(k.failures-1))) // soon, because Slack accepts a used refresh token for a short time
+	k.failures = min(k.failures+1, 7)
+	k.next = k.o.Now().Add(max(slackapi.RetryDelay(err), time.Second<<(k.failures-1))) // first soon, because Slack accepts a used refresh token for a short time
 	return err
 }
 
@@ -340,7 +360,7 @@ func (k *Keeper) exchange(ctx context.Context, token string) (tokens, error) {
 	switch {
 	case code == "bad_client_secret" || code == "invalid_client_id":
 		return tokens{}, fmt.Errorf(`%w: Slack refuses SLACK_CLIENT_ID or SLACK_CLIENT_SECRET (%s). Copy both from the app's page "Basic Information"`, ErrRefused, code)
-	case slackapi.IsRefused(err) && code != "":
+	case code == "invalid_refresh_token":
 		return tokens{}, fmt.Errorf("%w: Slack refuses the refresh token (%s). %s", ErrRefused, code, reinstall)
 	case err != nil:
 		return tokens{}, fmt.Errorf("oauth.v2.access: %w", slackapi.WithDelay(err))

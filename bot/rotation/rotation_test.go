@@ -1,6 +1,7 @@
 package rotation_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,6 +32,7 @@ type fixture struct {
 	*testing.T
 	ctx   context.Context
 	stop  context.CancelFunc
+	path  string // of the store
 	ws    *workspace.Server
 	db    *bolt.Store
 	log   *lockedText
@@ -37,6 +40,7 @@ type fixture struct {
 	work  sync.WaitGroup
 
 	mu        sync.Mutex
+	ahead     time.Duration // by this time, the clock of the processes is ahead of Slack's clock
 	exchanges int
 	down      bool                       // Slack can't be reached
 	answer    func(*http.Response) error // changes the answers of oauth.v2.access; may be nil
@@ -50,7 +54,7 @@ func inFakedTime(t *testing.T, fn func(*fixture)) {
 		seed := workspace.DemoSeed()
 		seed.App.BotTokens = nil
 		seed.App.Rotation = workspace.SeedRotation{ClientID: app.ClientID, ClientSecret: app.ClientSecret, RefreshToken: app.RefreshToken}
-		f := &fixture{T: t, log: new(lockedText), board: new(board)}
+		f := &fixture{T: t, path: path, log: new(lockedText), board: new(board)}
 		f.ctx, f.stop = context.WithCancel(context.Background())
 		var err error
 		f.ws, err = workspace.New(workspace.Config{Seed: seed, BaseURL: "http://slack.test"})
@@ -147,7 +151,7 @@ func (f *fixture) begin(a rotation.App, s store.Store) (*bot, error) {
 	b := &bot{done: make(chan struct{})}
 	b.Keeper = rotation.New(rotation.Options{
 		App: a, Store: s, Replica: f.board.join(b), Job: "token", URL: "http://slack.test/api/", HTTP: &http.Client{Transport: f},
-		Log: slog.New(slog.NewTextHandler(f.log, nil)),
+		Now: f.now, Log: slog.New(slog.NewTextHandler(f.log, nil)),
 	})
 	b.Use = func(_ context.Context, token string) error {
 		b.mu.Lock()
@@ -168,6 +172,19 @@ func (f *fixture) begin(a rotation.App, s store.Store) (*bot, error) {
 		_ = b.Run(ctx) // ends without an error
 	})
 	return b, nil
+}
+
+// now returns the time of the processes' clock.
+func (f *fixture) now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Now().Add(f.ahead)
+}
+
+func (f *fixture) setClock(ahead time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ahead = ahead
 }
 
 // started starts a process that must start.
@@ -322,6 +339,38 @@ func TestRefusedAtStart(t *testing.T) {
 	})
 }
 
+// A process does not start with a token that Slack refuses, if the replica with the claim does not renew it.
+func TestRefusedWithoutClaim(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		b := f.started(app)
+		b.stop() // and keeps the claim
+		pass(time.Hour)
+		f.ws.ExpireTokens()
+		if _, err := f.begin(app, f.db); err == nil || !strings.Contains(err.Error(), "the replica that should renew it does not") {
+			t.Errorf("it starts: %v", err)
+		}
+	})
+}
+
+// A process that starts with a new refresh token does not need the claim to exchange it. Earlier processes, which do not
+// know this refresh token, may have the claim.
+func TestNewWithoutClaim(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.board.join(nil) // a process without token rotation
+		old := f.started(app)
+		f.works(old)
+		f.ws.RevokeRefreshTokens()
+		pass(13 * time.Hour)
+		next := app
+		next.RefreshToken = f.ws.IssueRefreshToken()
+		f.works(f.started(next))
+		f.works(f.started(next))
+		pass(time.Minute)
+		f.works(old)
+		f.exchanged(2)
+	})
+}
+
 // If Slack says that the token has expired, the process renews it immediately. Late answers about the previous token
 // cause no more renewals.
 func TestExpiredEarly(t *testing.T) {
@@ -338,6 +387,26 @@ func TestExpiredEarly(t *testing.T) {
 		b.Expired()
 		pass(5 * time.Minute)
 		f.exchanged(2)
+	})
+}
+
+// If the clock is set back, the token has a time of issue in the future. The process renews such a token immediately,
+// while it runs and when it starts.
+func TestClockSetBack(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.setClock(24 * time.Hour)
+		b := f.started(app)
+		f.setClock(0)
+		pass(time.Minute)
+		f.exchanged(2)
+		pass(7 * time.Hour)
+		f.exchanged(3)
+		f.works(b)
+		f.end(b)
+		f.setClock(-24 * time.Hour)
+		pass(13 * time.Hour)
+		f.works(f.started(app))
+		f.exchanged(4)
 	})
 }
 
@@ -419,7 +488,7 @@ func TestEndBeforeCommit(t *testing.T) {
 				b := f.started(app)
 				f.end(b)
 				pass(6 * time.Hour)
-				dying := &readOnly{Store: f.db}
+				dying := &readOnly{Store: f.db, commits: 1}
 				b, err := f.begin(app, dying)
 				f.ok(err)
 				f.works(b)
@@ -437,11 +506,12 @@ func TestEndBeforeCommit(t *testing.T) {
 	}
 }
 
-// readOnly is a store that commits nothing before it is mended.
+// readOnly is a store that commits only a number of transactions before it is mended.
 type readOnly struct {
 	store.Store
-	mu     sync.Mutex
-	mended bool
+	mu      sync.Mutex
+	commits int
+	mended  bool
 }
 
 func (s *readOnly) mend() {
@@ -453,10 +523,43 @@ func (s *readOnly) mend() {
 func (s *readOnly) Update(ctx context.Context, fn func(store.Tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mended {
+	if s.commits--; s.commits >= 0 || s.mended {
 		return s.Store.Update(ctx, fn)
 	}
 	return errors.New("the disk is full")
+}
+
+// While the store refuses writes, the bot does not use its refresh token up.
+func TestStoreRefusesBefore(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.end(f.started(app))
+		full := &readOnly{Store: f.db}
+		b, err := f.begin(app, full)
+		f.ok(err)
+		pass(7 * time.Hour)
+		f.exchanged(1)
+		f.log.has(t, "because the store refuses writes: the disk is full")
+		full.mend()
+		pass(time.Minute)
+		f.exchanged(2)
+		f.works(b)
+		f.ok(b.Renewed(f.ctx))
+	})
+}
+
+// A process that ends tries once more to store its tokens.
+func TestStoreAtTheEnd(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		full := &readOnly{Store: f.db, commits: 1}
+		b, err := f.begin(app, full)
+		f.ok(err)
+		synctest.Wait()
+		full.mend()
+		f.end(b)
+		pass(time.Hour)
+		f.works(f.started(app))
+		f.exchanged(1)
+	})
 }
 
 // If the store refuses the renewed tokens, the bot keeps them, and stores them when the store works again.
@@ -464,7 +567,7 @@ func TestStoreRefuses(t *testing.T) {
 	inFakedTime(t, func(f *fixture) {
 		f.end(f.started(app))
 		pass(7 * time.Hour)
-		full := &readOnly{Store: f.db}
+		full := &readOnly{Store: f.db, commits: 1}
 		b, err := f.begin(app, full)
 		f.ok(err)
 		pass(time.Hour)
@@ -510,9 +613,28 @@ func TestLostAnswers(t *testing.T) {
 		}
 		pass(time.Hour)
 		setDown(false)
-		pass(time.Minute)
+		pass(2 * time.Minute)
 		f.works(b)
 		f.ok(b.Renewed(f.ctx))
+	})
+}
+
+// Slack's codes that do not concern the credentials may pass, so the bot tries again.
+func TestPassingRefusals(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		b := f.started(app)
+		codes := []string{"request_timeout", "team_added_to_org", "accesslimited"}
+		f.answers(func(r *http.Response) error {
+			if len(codes) > 0 {
+				r.Body = io.NopCloser(strings.NewReader(`{"ok":false,"error":"` + codes[0] + `"}`))
+				codes = codes[1:]
+			}
+			return nil
+		})
+		pass(7 * time.Hour)
+		f.log.has(t, "accesslimited")
+		f.ok(b.Renewed(f.ctx))
+		f.exchanged(5)
 	})
 }
 
@@ -534,6 +656,68 @@ func TestOtherApp(t *testing.T) {
 			t.Error("the bot uses the token of another app")
 		}
 		f.log.has(t, "belongs to another app or workspace")
+	})
+}
+
+// If the row with the tokens is lost or can't be decrypted while the bot runs, the bot renews the tokens that it has in
+// memory, and so writes the row again.
+func TestLostRow(t *testing.T) {
+	for name, row := range map[string]string{"lost": "{}", "encrypted with another secret": `{"team":"T0001","sealed":"AAAA"}`} {
+		t.Run(name, func(t *testing.T) {
+			inFakedTime(t, func(f *fixture) {
+				b, other := f.started(app), f.started(app)
+				pass(time.Hour)
+				f.ok(f.db.Update(f.ctx, func(tx store.Tx) error {
+					s, err := tx.Setting(store.SettingSlackToken)
+					if err != nil {
+						return err
+					}
+					s.Value = []byte(row)
+					return tx.PutSetting(s)
+				}))
+				pass(2 * time.Minute)
+				f.exchanged(2)
+				f.ok(b.Renewed(f.ctx))
+				f.works(other)
+				f.works(f.started(app))
+				next := app
+				next.RefreshToken = f.ws.IssueRefreshToken()
+				b.SetApp(next)
+				synctest.Wait()
+				f.ok(b.Renewed(f.ctx))
+				f.exchanged(3)
+			})
+		})
+	}
+}
+
+// If the row with the tokens is damaged, the bot needs a new refresh token, and replaces the row.
+func TestDamagedRow(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.end(f.started(app))
+		pass(time.Hour)
+		f.ok(f.db.Close())
+		file, err := os.ReadFile(f.path)
+		f.ok(err)
+		for at := range file {
+			if bytes.HasPrefix(file[at:], []byte(store.SettingSlackToken)) { // bbolt writes a row's value after its key
+				file[at+len(store.SettingSlackToken)+20] ^= 1
+			}
+		}
+		f.ok(os.WriteFile(f.path, file, 0o600))
+		f.db, err = bolt.Open(f.path, bolt.Options{})
+		f.ok(err)
+		if _, err := f.begin(app, f.db); !errors.Is(err, rotation.ErrRefused) {
+			t.Errorf("it starts: %v", err)
+		}
+		f.board.bots = nil
+		next := app
+		next.RefreshToken = f.ws.IssueRefreshToken()
+		b := f.started(next)
+		f.works(b)
+		f.ok(b.Renewed(f.ctx))
+		f.works(f.started(next))
+		f.exchanged(3)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"countersign/approvers/workflow/settings"
@@ -21,6 +22,7 @@ import (
 type tokens struct {
 	settings.SlackToken
 	pair
+	lost   bool   // the tokens come from memory, because the row is missing, damaged or encrypted with another secret
 	before []byte // the stored tokens that these tokens replace, encrypted
 }
 
@@ -43,10 +45,18 @@ func digest(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// BotToken decrypts the bot token in a row of the store. If the row has no token for this app, the result is empty.
-func (a App) BotToken(row settings.SlackToken) string { return a.open(row.Sealed).Access }
+// BotToken decrypts the bot token in a row of the store. If the bot can get its first token, the result is empty. If it
+// can't, because a token that it can't decrypt has used the operator's refresh token up, the error wraps ErrRefused.
+func (a App) BotToken(row settings.SlackToken) (string, error) {
+	token := a.open(row.Sealed).Access
+	if token == "" && slices.Contains(row.Given, digest(a.RefreshToken)) {
+		return "", errUndecrypted
+	}
+	return token, nil
+}
 
-// read reads the stored tokens. A damaged row counts as missing.
+// read reads the stored tokens. A damaged row counts as missing. If the row has no tokens for this app, read returns
+// the tokens in memory.
 func (k *Keeper) read(ctx context.Context) (t tokens, err error) {
 	err = k.o.Store.View(ctx, func(r store.Reader) (err error) {
 		t.SlackToken, _, err = settings.ReadSlackToken(r)
@@ -56,10 +66,48 @@ func (k *Keeper) read(ctx context.Context) (t tokens, err error) {
 		return tokens{}, err
 	}
 	k.mu.Lock()
-	app := k.app
+	app, current := k.app, k.current
 	k.mu.Unlock()
-	t.pair = app.open(t.Sealed)
+	if t.pair = app.open(t.Sealed); t.Access == "" && current.Access != "" {
+		current.Sealed, current.lost = t.Sealed, true
+		return current, nil
+	}
 	return t, nil
+}
+
+// readToReplace reads the row so that PutSetting can replace it. A damaged row counts as missing.
+func readToReplace(tx store.Tx) (settings.SlackToken, store.Setting, error) {
+	row, s, err := settings.ReadSlackToken(tx)
+	if !errors.Is(err, store.ErrDamaged) {
+		return row, s, err
+	}
+	s = store.Setting{Key: store.SettingSlackToken}
+	if aside, ok := tx.(store.SetAside); ok { // PutSetting does not replace a damaged row
+		_, _, err := aside.SetAside("settings", s.Key)
+		return row, s, err
+	}
+	return row, s, nil
+}
+
+// tryStore writes the row unchanged. An exchange uses the refresh token up, so it needs a store that accepts the new
+// tokens.
+func (k *Keeper) tryStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	err := k.o.Store.Update(ctx, func(tx store.Tx) error {
+		row, s, err := readToReplace(tx)
+		if err != nil {
+			return err
+		}
+		if s.Value, err = json.Marshal(row); err != nil {
+			return err
+		}
+		return tx.PutSetting(s)
+	})
+	if err != nil {
+		return fmt.Errorf("the bot token is not renewed, because the store refuses writes: %w", err)
+	}
+	return nil
 }
 
 // errReplaced says that another process has replaced the stored tokens.
@@ -83,13 +131,11 @@ func (k *Keeper) save(ctx context.Context) (tokens, error) {
 		return t, err
 	}
 	err = k.o.Store.Update(ctx, func(tx store.Tx) error {
-		row, s, err := settings.ReadSlackToken(tx)
-		switch {
-		case errors.Is(err, store.ErrDamaged):
-			s = store.Setting{Key: store.SettingSlackToken}
-		case err != nil:
+		row, s, err := readToReplace(tx)
+		if err != nil {
 			return err
-		case !bytes.Equal(row.Sealed, t.before) && len(row.Given) >= len(t.Given):
+		}
+		if !bytes.Equal(row.Sealed, t.before) && len(row.Given) >= len(t.Given) {
 			return errReplaced
 		}
 		s.Value = value

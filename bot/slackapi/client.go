@@ -25,8 +25,10 @@ type Options struct {
 	Count     func(context.Context, Call) // is called after each call that its caller did not cancel; may be nil
 	Recovered func()                      // is called when Slack answers again after an outage; may be nil
 	Rescoped  func()                      // is called when Slack says that the bot token has other scopes than before; may be nil
-	Expired   func()                      // is called when Slack refuses a call because the bot token is no longer valid; may be nil
-	Log       *slog.Logger
+	// Expired is called when Slack refuses a call because the bot token is no longer valid. Such a call counts as a call
+	// without an answer, because it succeeds with the next token. If Expired is nil, the call counts as refused.
+	Expired func()
+	Log     *slog.Logger
 }
 
 // Client calls Slack's Web API within its limits. Client is safe for concurrent use.
@@ -58,9 +60,6 @@ func New(o Options) *Client {
 	}
 	if o.Rescoped == nil {
 		o.Rescoped = func() {}
-	}
-	if o.Expired == nil {
-		o.Expired = func() {}
 	}
 	limiter := newRateLimiter(o)
 	tokens := &tokenWriter{next: limiter.next}

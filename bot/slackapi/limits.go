@@ -240,6 +240,7 @@ func latest(a, b time.Time) time.Time {
 const (
 	posting  = "chat.postMessage" // limited in the whole workspace, and in each channel
 	changing = "chat.update"
+	opening  = "apps.connections.open" // the only method that is called with the app-level token
 )
 
 // These values are Slack's limit for posts in a channel: one post per second, after a short burst. Slack does not

@@ -25,7 +25,7 @@ type rateLimiter struct {
 	limited  bool   // the published limits apply from the start; otherwise a limit applies after Slack has refused a call because of it
 	count    func(context.Context, Call)
 	tell     func(Told) // sends a message to the other processes
-	expired  func()     // see Options.Expired
+	expired  func()     // see Options.Expired; may be nil
 	log      *slog.Logger
 	breaker  circuitBreaker
 	mu       sync.Mutex
@@ -112,7 +112,7 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		l.breaker.noteFailure(err)
 	default:
 		failure := failureIn(resp)
-		unusable := notJSON(resp)
+		unusable := cmp.Or(notJSON(resp), l.renewing(method, resp))
 		if failure = cmp.Or(failure, unusable); failure == nil {
 			count(CallAnswered)
 			l.breaker.noteAnswer()
@@ -127,11 +127,20 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		if asksToWait(resp) {
 			l.noteRetryAfter(method, channel, defaultRetryAfter)
 		}
-		if tokenEnded(resp) {
-			l.expired()
-		}
 	}
 	return resp, err
+}
+
+// errRenewing says that a call must wait for the next bot token.
+var errRenewing = errors.New("the bot token is no longer valid, and must be renewed")
+
+// renewing returns an error if Slack refused a call because the bot token has ended, and the token can be renewed.
+func (l *rateLimiter) renewing(method string, resp *http.Response) error {
+	if l.expired == nil || method == opening || !tokenEnded(resp) {
+		return nil
+	}
+	l.expired()
+	return putOffError{errRenewing, firstPause}
 }
 
 // channelIn returns the value of the form field channel in a request.
@@ -160,7 +169,7 @@ func channelIn(req *http.Request) string {
 // admit waits for the turn of a call, or fails with the time of its next try.
 func (l *rateLimiter) admit(ctx context.Context, method, channel string) error {
 	e := priorityOf(ctx)
-	if !e.probe && method != "apps.connections.open" { // all calls except those that detect the end of an outage
+	if !e.probe && method != opening { // all calls except those that detect the end of an outage
 		if err := l.breaker.made(ctx); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ type scopeReader struct {
 // GrantedScopes returns nil.
 func GrantedScopes(req *http.Request, resp *http.Response) []string {
 	scopes := resp.Header.Get("X-OAuth-Scopes")
-	if scopes == "" || MethodOf(req) == "apps.connections.open" { // this call is made with the app-level token
+	if scopes == "" || MethodOf(req) == opening {
 		return nil
 	}
 	granted := strings.Split(strings.ReplaceAll(scopes, " ", ""), ",")

@@ -62,21 +62,43 @@ func TestRotatedTokens(t *testing.T) {
 	check("xoxb-newer", "xapp-new")
 }
 
-// Expired is called when Slack says that the token is no longer valid, and not after any other answer.
+// Expired is called when Slack says that the bot token is no longer valid. Such a call is put off, and several such calls
+// begin an outage. After any other answer, or if the refused token is the app-level token, Expired is not called. If
+// Expired is nil, the calls are refused.
 func TestExpiredToken(t *testing.T) {
-	answer, expired := "", 0
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
-	defer srv.Close()
-	c := New(Options{
-		BotToken: "xoxe.xoxb-1", URL: srv.URL, HTTP: srv.Client(), Unlimited: true, Expired: func() { expired++ }, Log: slog.New(slog.DiscardHandler),
-	})
-	for _, code := range []string{"token_expired", "token_revoked", "invalid_auth", "channel_not_found"} {
-		answer, expired = `{"ok":false,"error":"`+code+`"}`, 0
-		if _, err := c.AuthTestContext(t.Context()); ErrorCode(err) != code {
-			t.Errorf("%s: %v", code, err)
+	for _, rotates := range []bool{true, false} {
+		answer, expired := "", 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+		defer srv.Close()
+		o := Options{BotToken: "xoxe.xoxb-1", AppToken: "xapp-1", URL: srv.URL, HTTP: srv.Client(), Unlimited: true, Log: slog.New(slog.DiscardHandler)}
+		if rotates {
+			o.Expired = func() { expired++ }
 		}
-		if want := strings.HasPrefix(code, "token_"); (expired == 1) != want {
-			t.Errorf("%s: Expired was called %d times", code, expired)
+		c := New(o)
+		for _, code := range []string{"token_expired", "token_revoked", "invalid_auth", "channel_not_found"} {
+			answer, expired = `{"ok":false,"error":"`+code+`"}`, 0
+			_, err := c.AuthTestContext(t.Context())
+			if rotates && strings.HasPrefix(code, "token_") {
+				if expired != 1 || !IsPutOff(err) || !IsNotSent(err) || IsRefused(err) {
+					t.Errorf("%s: %v, and Expired was called %d times", code, err, expired)
+				}
+			} else if expired != 0 || ErrorCode(err) != code {
+				t.Errorf("%s: %v, and Expired was called %d times", code, err, expired)
+			}
+			expired = 0
+			if _, _, err := c.StartSocketModeContext(t.Context()); ErrorCode(err) != code || expired != 0 {
+				t.Errorf("the app-level token: %v, and Expired was called %d times", err, expired)
+			}
+		}
+		answer = `{"ok":false,"error":"token_expired"}`
+		for range downAfter {
+			_, err := c.AuthTestContext(t.Context())
+			if err == nil {
+				t.Error("the call with the expired token succeeded")
+			}
+		}
+		if down := c.Available() != nil; down != rotates {
+			t.Errorf("with rotation: %v, and the outage: %v", rotates, c.Available())
 		}
 	}
 }

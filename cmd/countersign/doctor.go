@@ -114,7 +114,11 @@ func askBot(ctx context.Context, env config.Env) (answer doctorAnswer, err error
 // storedToken reads the bot token of an app with token rotation from the store, or from the running bot.
 func storedToken(ctx context.Context, env config.Env) (token string, issued, expires time.Time, err error) {
 	row, err := tokenRow(ctx, env)
-	return appOf(env).BotToken(row), row.Issued, row.Expires, err
+	if err != nil {
+		return "", issued, expires, err
+	}
+	token, err = appOf(env).BotToken(row)
+	return token, row.Issued, row.Expires, err
 }
 
 func tokenRow(ctx context.Context, env config.Env) (row settings.SlackToken, err error) {

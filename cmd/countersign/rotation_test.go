@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -82,6 +83,25 @@ func TestTokenRotation(t *testing.T) {
 	}
 }
 
+// While the bot token has ended and can't be renewed, messages wait as during an outage of Slack.
+func TestTokenNotRenewedForHours(t *testing.T) {
+	inSeededTime(t, rotatingSeed(), func(b *synctestHarness) { b.app = rotatingApp }, func(b *synctestHarness) {
+		b.asksAndApproves("1")
+		b.pass(2 * time.Hour) // then the bot asks Slack again who writes
+		b.ws.RevokeRefreshTokens()
+		b.ws.ExpireTokens()
+		b.says("plain 2")
+		b.pass(3 * time.Hour)
+		if b.ready() != 0 {
+			t.Error("the bot is ready")
+		}
+		b.app.RefreshToken = b.ws.IssueRefreshToken()
+		b.restart()
+		b.asked("2")
+		b.asksAndApproves("3")
+	})
+}
+
 // TestTokenRotationOfAProcess runs the program with the credentials in files. The doctor reads the stored token while
 // the bot runs, and when it does not. A refused refresh token or a wrong client secret has a clear error.
 func TestTokenRotationOfAProcess(t *testing.T) {
@@ -99,7 +119,9 @@ func TestTokenRotationOfAProcess(t *testing.T) {
 	p.env = append(p.env, "SLACK_BOT_TOKEN=", "SLACK_CLIENT_ID="+rotatingApp.ClientID, "SLACK_CLIENT_SECRET_FILE="+file("secret"), "SLACK_REFRESH_TOKEN_FILE="+file("refresh"))
 	doctor := func(want string) {
 		t.Helper()
-		launch(t, p.dir, p.env, "doctor").says("(" + want + ")")
+		d := launch(t, p.dir, p.env, "doctor")
+		d.says("(" + want + ")")
+		<-d.gone
 	}
 	doctor("WARN  the bot has no token of its own yet")
 	running, admin := p.serve()
@@ -119,6 +141,12 @@ func TestTokenRotationOfAProcess(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	doctor("OK    the bot renews its token: the token in use expires at")
+	resp, err := http.Post(p.base+"/faults", "application/json", strings.NewReader(`{"fault":"error","method":"auth.test","error":"token_expired"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	doctor("start the bot, which renews the token")
 	write(t, file("refresh"), []byte(rotatingApp.RefreshToken))
 	running, _ = p.serve()
 	ada.sees("#support", ada.says("#support", "", "@Countersign what is the state of ORD-131?"), "ORD-131")
@@ -127,6 +155,7 @@ func TestTokenRotationOfAProcess(t *testing.T) {
 	}
 
 	write(t, file("secret"), []byte("fedcba9876543210"))
+	doctor("FAIL  the bot token can't be renewed: the stored token can't be decrypted")
 	launch(t, p.dir, p.env, "serve").says(`(the stored token can't be decrypted)`)
 	refused := launch(t, p.dir, append(p.env, "COUNTERSIGN_STORE=bolt:"+file("other.db")), "serve")
 	refused.says(`(Slack refuses SLACK_CLIENT_ID or SLACK_CLIENT_SECRET \(bad_client_secret\))`)

@@ -97,6 +97,7 @@ var cases = map[string]struct {
 	"CountersignServerDown":      {fires: `  countersign_server_up{server="crm"} 0x100`, after: 5, quiet: "  countersign_server_up{server=\"crm\",instance=\"a\"} 0x100\n  countersign_server_up{server=\"crm\",instance=\"b\"} 1x100", summary: "crm"},
 	"CountersignWebhookFails":    {fires: `  countersign_webhook_deliveries_total{client="ci",outcome="failed"} 0+1x100`, after: 6, quiet: `  countersign_webhook_deliveries_total{client="ci",outcome="delivered"} 0+9x100`, summary: "ci"},
 	"CountersignSlackDown":       {fires: "  countersign_slack_up 1x9 0x100", after: 15, quiet: "  countersign_slack_up 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 1"},
+	"CountersignTokenNotRenewed": {fires: "  countersign_bot_token_expiry_timestamp_seconds 14460x100", after: 7, quiet: "  countersign_bot_token_expiry_timestamp_seconds 21600x100"},
 	"CountersignCardUnreachable": {fires: "  countersign_requests_unreachable 1x100", after: 2, quiet: "  countersign_requests_unreachable 0x100"},
 	"CountersignCardsLate":       {fires: "  countersign_slack_up 1x100\n  countersign_outbox_waiting{rank=\"first\"} 0x4 3x100", after: 10, quiet: "  countersign_slack_up 0x100\n  countersign_outbox_waiting{rank=\"first\"} 3x100"},
 	"CountersignAnswersLate": {

@@ -46,6 +46,7 @@ var (
 var settings = map[string]map[string]any{
 	"bolt":     values(nil),
 	"postgres": values(map[string]any{"store": postgres}),
+	"rotation": values(map[string]any{"slack": map[string]any{"secret": "countersign-slack", "tokenRotation": true}}),
 	"full": values(map[string]any{
 		"store": postgres, "slack": http, "gateway": true, "lock": "version: 1\n", "serviceMonitor": map[string]any{"enabled": true},
 		"env": []any{map[string]any{"name": "SHOP_TOKEN", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": "shop", "key": "token"}}}},
@@ -183,7 +184,7 @@ func TestPods(t *testing.T) {
 		workload := files["workload.yaml"]
 		for _, line := range []string{
 			"runAsNonRoot: true", "readOnlyRootFilesystem: true", "allowPrivilegeEscalation: false", "drop: [ALL]", "automountServiceAccountToken: false", "enableServiceLinks: false",
-			"path: /healthz", "path: /readyz", "SLACK_BOT_TOKEN_FILE",
+			"path: /healthz", "path: /readyz", "/run/secrets/slack/",
 		} {
 			if !strings.Contains(workload, line) {
 				t.Errorf("%s: the pod has no %s", name, line)

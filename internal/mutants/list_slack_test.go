@@ -18,7 +18,7 @@ var slackMutants = []mutant{
 	},
 	{
 		name:  "each replica renews the bot token",
-		edits: []edit{{"bot/rotation/rotation.go", "	_, leave, ok := k.o.Replica.Enter(ctx, k.o.Job)\n	if !ok {\n", "	_, leave, ok := k.o.Replica.Enter(ctx, k.o.Job)\n	if leave == nil && !ok {\n"}},
+		edits: []edit{{"bot/rotation/rotation.go", "	case !k.alone || token == t.Refresh:\n", "	case k.alone && token == t.Refresh:\n"}},
 		by:    []campaign{{pkg: "./bot/rotation", run: "^TestReplicas$"}},
 	},
 	{

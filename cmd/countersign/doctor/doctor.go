@@ -56,7 +56,8 @@ type Doctor struct {
 	// ReadBeside reads the refused features from a database that replicas on other machines are using.
 	ReadBeside func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 
-	// StoredToken returns the stored bot token of an app with token rotation. If there is none, the token is empty.
+	// StoredToken returns the stored bot token of an app with token rotation. If there is none, the token is empty. If
+	// the bot could not start with what is stored, the error wraps rotation.ErrRefused.
 	StoredToken func(ctx context.Context, env config.Env) (token string, issued, expires time.Time, err error)
 
 	topic    string

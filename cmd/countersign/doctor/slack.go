@@ -11,6 +11,7 @@ import (
 	"countersign/approvers"
 	"countersign/bot"
 	"countersign/bot/installation"
+	"countersign/bot/rotation"
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 )
@@ -26,16 +27,19 @@ const (
 // slack asks Slack about the app, and about the channels and people of the policy.
 func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Policy) {
 	d.begin("Slack")
-	token := env.BotToken.Reveal()
+	token, renew := env.BotToken.Reveal(), "set SLACK_BOT_TOKEN to the Bot User OAuth Token of "+settingsPage("", "oauth")
 	if env.Rotation.On() {
 		if token = d.rotatingToken(ctx, env); token == "" {
 			return
+		}
+		if token != env.BotToken.Reveal() {
+			renew = startBot
 		}
 	}
 	e := installation.New(token, env.AppToken.Reveal(), env.SlackAPIURL)
 	in, err := e.App(ctx)
 	if err != nil {
-		d.unanswered(err, "the bot token", "set SLACK_BOT_TOKEN to the Bot User OAuth Token of "+settingsPage("", "oauth"))
+		d.unanswered(err, "the bot token", renew)
 		return
 	}
 	app := in.ID
@@ -56,12 +60,18 @@ func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Po
 	}
 }
 
+// startBot says what to do about a stored bot token that is not valid.
+const startBot = "start the bot, which renews the token; if it runs, its log says why it does not"
+
 // rotatingToken returns the valid bot token of an app with token rotation. The doctor never uses a refresh token,
 // because each refresh token can be used only once. If there is no valid token, rotatingToken says so.
 func (d *Doctor) rotatingToken(ctx context.Context, env config.Env) string {
 	token, issued, expires, err := d.StoredToken(ctx, env)
 	now := time.Now()
 	switch {
+	case errors.Is(err, rotation.ErrRefused):
+		d.fail(cli.ExitUsage, err.Error(), "or set SLACK_CLIENT_ID and SLACK_CLIENT_SECRET to the earlier values")
+		return ""
 	case err != nil:
 		d.warn("the stored bot token can't be read, so Slack is not checked: "+err.Error(), "mend the findings about the store first")
 		return ""
@@ -72,7 +82,7 @@ func (d *Doctor) rotatingToken(ctx context.Context, env config.Env) string {
 		d.warn("the bot has no token of its own yet, so Slack is not checked: serve gets a token when it starts", "for this check, set SLACK_BOT_TOKEN to the Bot User OAuth Token of "+settingsPage("", "oauth"))
 		return ""
 	case !now.Before(expires):
-		d.warn("the stored bot token expired at "+expires.UTC().Format(time.RFC3339)+", so Slack is not checked", "start the bot, which renews the token; if it runs, its log says why it does not")
+		d.warn("the stored bot token expired at "+expires.UTC().Format(time.RFC3339)+", so Slack is not checked", startBot)
 		return ""
 	case now.Sub(issued) > expires.Sub(issued)*3/4:
 		d.warn("the bot token was not renewed in time, and expires at "+expires.UTC().Format(time.RFC3339), "the log of serve says why")

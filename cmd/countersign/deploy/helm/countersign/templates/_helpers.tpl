@@ -52,8 +52,17 @@ spec:
         capabilities:
           drop: [ALL]
       env:
+        {{- if .Values.slack.tokenRotation }}
+        - name: SLACK_CLIENT_ID_FILE
+          value: /run/secrets/slack/client-id
+        - name: SLACK_CLIENT_SECRET_FILE
+          value: /run/secrets/slack/client-secret
+        - name: SLACK_REFRESH_TOKEN_FILE
+          value: /run/secrets/slack/refresh-token
+        {{- else }}
         - name: SLACK_BOT_TOKEN_FILE
           value: /run/secrets/slack/bot-token
+        {{- end }}
         {{- if eq .Values.slack.transport "http" }}
         - name: COUNTERSIGN_TRANSPORT
           value: http
