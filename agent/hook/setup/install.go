@@ -210,7 +210,7 @@ func (t Target) owns(text string, h node) bool {
 	return ours(commandOf(text, h), t.Agent.Name) || t.Agent.HTTP && oursOverHTTP(textOf(text, h, "url"), t.Agent.Name)
 }
 
-// commandOf returns a hook's command. The agents use different names for the member with the command.
+// commandOf returns a hook's command. Some agents have the command in the JSON field command, others in the field bash.
 func commandOf(text string, h node) string { return textOf(text, h, "command", "bash") }
 
 // textOf returns the text of the first of the named members that a hook has, or "".

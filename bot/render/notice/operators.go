@@ -168,7 +168,7 @@ func lacksPeople(t wording.Titles, p settings.Problem, is, was string) *block.Ri
 	return line.Say(". I look again every five minutes. All such requests: ").Code("countersign pending").Say(".")
 }
 
-// addressTitles names the addresses of cards.
+// addressTitles returns the names that people see for the addresses of cards.
 func addressTitles(t wording.Titles, addresses string) string {
 	var titles []string
 	for _, to := range strings.Split(addresses, "\n") {

@@ -129,16 +129,16 @@ func (c *Copy) fill(ctx context.Context, fill func(store.Filling) error) error {
 
 // isComplete compares the two stores. If an earlier run copied all rows, but ended before it could report success, the
 // stores have the same rows. In this case, isComplete checks the original, and returns nil or the error of the check.
-// Otherwise it returns the error in the parameter why, which says why the new store can't be filled.
-func (c *Copy) isComplete(ctx context.Context, db store.Store, what *copied, why error) error {
+// Otherwise it returns the parameter unfillable: the error that says why the new store can't be filled.
+func (c *Copy) isComplete(ctx context.Context, db store.Store, what *copied, unfillable error) error {
 	to, err := openstore.Existing(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
-		return why //nolint:nilerr // it is another store, or in use
+		return unfillable //nolint:nilerr // it is another store, or in use
 	}
 	fmt.Fprintf(c.Progress, "%s is there already; comparing it\n", c.to)
 	same := store.Equal(ctx, db.(store.Contents), to.(store.Contents))
 	if err := to.Close(); err != nil || same != nil {
-		return cmp.Or(ctx.Err(), why)
+		return cmp.Or(ctx.Err(), unfillable)
 	}
 	return c.check(ctx, db, what)
 }

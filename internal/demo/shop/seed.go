@@ -2,7 +2,7 @@ package shop
 
 import "time"
 
-// seed returns a new shop. The dates of its orders are relative to the parameter now.
+// seed returns a new shop. The dates of its orders are relative to the given time.
 func seed(now time.Time) State {
 	days := func(n int) time.Time { return now.AddDate(0, 0, n).Truncate(time.Minute) }
 	card := func(brand, last4 string, months int) Card {
