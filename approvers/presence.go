@@ -61,6 +61,12 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
+// IsOut reports whether a person can't decide the current stage whatever the person's roles are, because the person is a
+// requester or has decided.
+func IsOut(r Request, who Identity) bool {
+	return !r.Plan.SelfOK && bars(r, who) || r.decided(who.ID)
+}
+
 // awaits reports whether the person may decide the current stage and has not decided it.
 func (r Request) awaits(p *Policy, who Identity) bool {
 	_, denied := r.Authority(p, who)

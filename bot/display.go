@@ -171,7 +171,7 @@ func (b *Display) viewOf(ctx context.Context, vm view.Model) (wording.View, erro
 	if err != nil {
 		return wording.View{}, err
 	}
-	v := wording.View{Model: vm, WorkspaceURL: me.URL, Tool: wording.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, vm)}
+	v := wording.View{Model: vm, WorkspaceURL: me.URL, Tool: wording.DescribeTool(b.Tools, vm), Mentions: b.cardMentions(ctx, me, vm)}
 	if user, own := strings.CutPrefix(vm.Message.To, store.ToUser); own {
 		v.Reader = b.identities.known(user)
 	}
@@ -470,7 +470,7 @@ func toShow(ctx context.Context, s view.Model, t store.Timer) context.Context {
 // stage's roles that get their cards in this channel. Without mentions, nobody would notice the card. People who are
 // away, people who requested the call, and people who were deactivated or guests at the last look-up are skipped. If the
 // bot can't look up a person, it also skips this person, because a card with fewer mentions is better than no card.
-func (b *Display) cardMentions(ctx context.Context, s view.Model) []wording.Mention {
+func (b *Display) cardMentions(ctx context.Context, me directory.Self, s view.Model) []wording.Mention {
 	channel, shared := strings.CutPrefix(s.Message.To, store.ToChannel)
 	r, waits := card.MentioningRequest(s)
 	if !shared || !waits {
@@ -487,18 +487,23 @@ func (b *Display) cardMentions(ctx context.Context, s view.Model) []wording.Ment
 			continue
 		}
 		for _, m := range role.Members {
+			if len(out) == card.MaxMentions {
+				return out
+			}
 			c, err := b.mentionOf(ctx, m)
 			if err != nil {
 				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", r.ID, "error", err)
 			}
-			user := c.User // for requesters and absences, an enterprise's person has the id in the enterprise
-			if who, err := b.users.Who(ctx, c.User, false); err == nil && who.ID != "" {
-				user = who.ID.User()
+			user := c.User
+			if me.Enterprise != "" { // requesters and absences have the ids in the enterprise
+				if who, err := b.users.Who(ctx, c.User, false); err == nil && who.ID != "" {
+					user = who.ID.User()
+				}
 			}
 			asked := slices.ContainsFunc(r.Plan.Requesters, func(p approvers.PersonID) bool { return p.User() == user })
 			_, gone := away[user]
 			gone = gone || b.users.WasLost(c.User)
-			if c != (wording.Mention{}) && !asked && !gone && !slices.Contains(out, c) && len(out) < card.MaxMentions {
+			if c != (wording.Mention{}) && !asked && !gone && !slices.Contains(out, c) {
 				out = append(out, c)
 			}
 		}

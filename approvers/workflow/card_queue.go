@@ -105,7 +105,7 @@ func (t cardsTx) wantThere(r approvers.Request, to string) error {
 		if err != nil {
 			return err
 		}
-		if has, err := t.hadCard(cards, func(other string) bool { return other == to }); err != nil || has {
+		if has, err := t.hadCard(cards, to); err != nil || has {
 			return err
 		}
 	}

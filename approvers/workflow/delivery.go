@@ -245,16 +245,23 @@ func (w *Outbox) Expand(ctx context.Context, message string, members []approvers
 
 // copyFor creates one person's copy of an outbox message, unless the person has a copy already. A person who has a card
 // of a request gets no copy of another card of the request. So a person who holds several roles of a stage gets only
-// one card.
+// one card. This card asks the person again, unless the person can't decide.
 func (t outboxTx) copyFor(s store.OutboxMessage, who approvers.Identity) error {
 	copies, err := t.copiesOf(s)
 	if err != nil {
 		return err
 	}
-	if has, err := t.cards.hadCard(copies, atPerson(who)); err != nil || has {
-		return err
+	card, has := hasCard(copies, atPerson(who))
+	if !has {
+		return t.add(sameTo(s, store.ToUser+who.ID.User()))
 	}
-	return t.add(sameTo(s, store.ToUser+who.ID.User()))
+	if view.IsCard(s.Kind) {
+		r, err := t.Request(s.Ref)
+		if err != nil || approvers.IsOut(r, who) {
+			return err
+		}
+	}
+	return t.cards.askAgain(card)
 }
 
 // copiesOf returns the outbox messages that replace a copy of s. If s is a card, these are all cards of the request or

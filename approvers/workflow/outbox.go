@@ -139,7 +139,11 @@ func (t cardsTx) wantCard(r approvers.Request) error {
 // card of the bundle that the request has left.
 func (t cardsTx) wantInvited(r approvers.Request) error {
 	for _, i := range r.Invited {
-		if err := t.wantQueued(r, store.ToUser+i.Who.User()); err != nil {
+		want := t.wantThere
+		if i.Away { // only a stand-in's cards wait in a queue
+			want = t.wantQueued
+		}
+		if err := want(r, store.ToUser+i.Who.User()); err != nil {
 			return err
 		}
 	}
@@ -148,7 +152,8 @@ func (t cardsTx) wantInvited(r approvers.Request) error {
 
 // showJoined shows a request's card to people who may decide the current stage and have no card. For example, such a
 // person joined a user group, or was absent, when the card went to the members by direct message. The card of each role
-// or group of these people goes to the current members again. People who have the card get no second card.
+// or group of these people goes to the current members again. People who have the card get no second card: if their turn
+// began later than they got it, the card asks them again.
 func (t cardsTx) showJoined(r approvers.Request, people []approvers.Presence) error {
 	messages, err := t.reposts.cardsOf(r)
 	if err != nil {
@@ -156,9 +161,16 @@ func (t cardsTx) showJoined(r approvers.Request, people []approvers.Presence) er
 	}
 	var joined []approvers.Identity
 	for _, p := range people {
-		_, has := hasCard(messages, atPerson(p.Who))
-		if _, may := r.TurnOf(t.policy, p.Who); may && !p.Away && !has {
+		since, may := r.TurnOf(t.policy, p.Who)
+		card, has := hasCard(messages, atPerson(p.Who))
+		switch {
+		case !may || p.Away:
+		case !has:
 			joined = append(joined, p.Who)
+		case card.CreatedAt.Before(since) && card.AskedAt.Before(since):
+			if err := t.askAgain(card); err != nil {
+				return err
+			}
 		}
 	}
 	for _, s := range messages {
@@ -203,10 +215,9 @@ func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, peo
 	return out
 }
 
-// hadCard reports whether a person has one of the given cards. If so, this card asks the person again. The parameter
-// "is" reports whether an address is for the person.
-func (t cardsTx) hadCard(cards []store.OutboxMessage, is func(to string) bool) (bool, error) {
-	card, has := hasCard(cards, is)
+// hadCard reports whether one of the given cards is at an address. If so, this card asks the person again.
+func (t cardsTx) hadCard(cards []store.OutboxMessage, to string) (bool, error) {
+	card, has := hasCard(cards, func(other string) bool { return other == to })
 	if !has {
 		return false, nil
 	}

@@ -169,6 +169,42 @@ func TestACardOfAnEarlierStage(t *testing.T) {
 	}
 }
 
+// A shown card counts only if its person may still decide: the card of somebody whose approval counts in both stages
+// does not. The card of somebody whose role occurs in both stages counts, though the role gets no new card.
+func TestWhoseCardOfAnEarlierStageCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		approves approvers.Identity
+		second   approvers.Stage
+		reached  bool
+	}{
+		"who has approved": {person("U0005"), approvers.Stage{Approver: "finance-director", Quorum: 1}, false},
+		"the same role":    {person("U0005"), approvers.Stage{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarnessWith(t, twoStages, noLead, func(p *approvers.Policy) {
+				p.Approvers[2].Members = users("U0003")
+				if !c.reached {
+					p.Approvers[2].Members = users("U0003", "U0005")
+				}
+				p.Tools[3].Stages[1] = c.second
+			})
+			r := h.ask(`issue_refund {"amount":1}`)
+			h.expand(r.ID)
+			h.answerAt(r.ID, "user:U0002", true)
+			h.answerAt(r.ID, "user:U0005", true)
+			h.due()
+			h.clock.pass(time.Second)
+			h.approve(c.approves, r.ID)
+			h.due()
+			h.expand(r.ID)
+			h.answerAt(r.ID, "user:U0003", false)
+			if got := h.request(r.ID); got.State != approvers.Pending || got.Stage != 1 || got.ReachesNobody() == c.reached {
+				t.Errorf("%s in stage %d: %+v", got.State, got.Stage, got.Unreached)
+			}
+		})
+	}
+}
+
 // problems returns the kinds of the problems that last, and how many entries the operators' notices have.
 func (h *harness) problems() (kinds []settings.ProblemKind, entries int) {
 	h.t.Helper()
