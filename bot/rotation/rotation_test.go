@@ -43,6 +43,7 @@ type fixture struct {
 	ahead     time.Duration // by this time, the clock of the processes is ahead of Slack's clock
 	exchanges int
 	down      bool                       // Slack can't be reached
+	refusal   string                     // the code with which auth.test refuses all tokens; empty: it does not
 	answer    func(*http.Response) error // changes the answers of oauth.v2.access; may be nil
 }
 
@@ -80,7 +81,7 @@ func (f *fixture) ok(err error) {
 // RoundTrip passes a call to the workspace.
 func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
-	down := f.down
+	down, refusal := f.down, f.refusal
 	f.mu.Unlock()
 	if down {
 		return nil, errors.New("connection refused")
@@ -88,6 +89,9 @@ func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	f.ws.Handler().ServeHTTP(w, r)
 	resp := w.Result()
+	if refusal != "" && strings.HasSuffix(r.URL.Path, "/auth.test") {
+		resp.Body = io.NopCloser(strings.NewReader(`{"ok":false,"error":"` + refusal + `"}`))
+	}
 	if !strings.HasSuffix(r.URL.Path, "/oauth.v2.access") {
 		return resp, nil
 	}
@@ -339,6 +343,28 @@ func TestRefusedAtStart(t *testing.T) {
 	})
 }
 
+// If Slack refuses a new token, too, a process does not start, and says what to do. The first start says so immediately.
+// A start within a minute of the renewal first waits until it can renew the token.
+func TestNewTokenRefused(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.mu.Lock()
+		f.refusal = "account_inactive"
+		f.mu.Unlock()
+		began := f.now()
+		for i, atMost := range []time.Duration{0, time.Minute} {
+			f.board.bots = nil
+			_, err := f.begin(app, f.db)
+			if !errors.Is(err, rotation.ErrRefused) || !strings.Contains(err.Error(), "(account_inactive)") || !strings.Contains(err.Error(), "Reinstall the app") {
+				t.Errorf("at start %d: %v", i+1, err)
+			}
+			if took := f.now().Sub(began); took > atMost {
+				t.Errorf("start %d ends after %s", i+1, took)
+			}
+			f.exchanged(i + 1)
+		}
+	})
+}
+
 // A process does not start with a token that Slack refuses, if the replica with the claim does not renew it.
 func TestRefusedWithoutClaim(t *testing.T) {
 	inFakedTime(t, func(f *fixture) {
@@ -346,7 +372,7 @@ func TestRefusedWithoutClaim(t *testing.T) {
 		b.stop() // and keeps the claim
 		pass(time.Hour)
 		f.ws.ExpireTokens()
-		if _, err := f.begin(app, f.db); err == nil || !strings.Contains(err.Error(), "the replica that should renew it does not") {
+		if _, err := f.begin(app, f.db); err == nil || !strings.Contains(err.Error(), "(token_expired), and the replica that should renew it does not") {
 			t.Errorf("it starts: %v", err)
 		}
 	})
