@@ -92,8 +92,8 @@ func New(o Options) *Keeper {
 }
 
 // Token returns a valid bot token for the start of the bot. If the stored token is too old, or Slack refuses it, Token
-// renews it, or waits until another replica has renewed it. If Slack also refuses the token that Token has just got from
-// Slack, the error wraps ErrRefused.
+// renews it, or waits until another replica has renewed it. If Slack also refuses the token that Token has just got,
+// the error wraps ErrRefused.
 func (k *Keeper) Token(ctx context.Context) (string, error) {
 	defer func() { k.alone = false }()
 	for began, refused, problem := k.o.Now(), "", "the bot token is no longer valid"; ; {

@@ -3,7 +3,9 @@ package rotation_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -343,8 +345,8 @@ func TestRefusedAtStart(t *testing.T) {
 	})
 }
 
-// If Slack refuses a new token, too, a process does not start, and says what to do. The first start says so immediately.
-// A start within a minute of the renewal first waits until it can renew the token.
+// If Slack refuses a new token, too, a process does not start, and says what to do. The first start ends immediately. A
+// start within a minute of the renewal first waits until it can renew the token.
 func TestNewTokenRefused(t *testing.T) {
 	inFakedTime(t, func(f *fixture) {
 		f.mu.Lock()
@@ -685,6 +687,29 @@ func TestOtherApp(t *testing.T) {
 	})
 }
 
+// setRow replaces the row with the tokens.
+func (f *fixture) setRow(value string) {
+	f.Helper()
+	f.ok(f.db.Update(f.ctx, func(tx store.Tx) error {
+		s, err := tx.Setting(store.SettingSlackToken)
+		if err != nil {
+			return err
+		}
+		s.Value = []byte(value)
+		return tx.PutSetting(s)
+	}))
+}
+
+// row reads the row with the tokens.
+func (f *fixture) row() (row settings.SlackToken) {
+	f.Helper()
+	f.ok(f.db.View(f.ctx, func(r store.Reader) (err error) {
+		row, _, err = settings.ReadSlackToken(r)
+		return err
+	}))
+	return row
+}
+
 // If the row with the tokens is lost or can't be decrypted while the bot runs, the bot renews the tokens that it has in
 // memory, and so writes the row again.
 func TestLostRow(t *testing.T) {
@@ -693,14 +718,7 @@ func TestLostRow(t *testing.T) {
 			inFakedTime(t, func(f *fixture) {
 				b, other := f.started(app), f.started(app)
 				pass(time.Hour)
-				f.ok(f.db.Update(f.ctx, func(tx store.Tx) error {
-					s, err := tx.Setting(store.SettingSlackToken)
-					if err != nil {
-						return err
-					}
-					s.Value = []byte(row)
-					return tx.PutSetting(s)
-				}))
+				f.setRow(row)
 				pass(2 * time.Minute)
 				f.exchanged(2)
 				f.ok(b.Renewed(f.ctx))
@@ -715,6 +733,41 @@ func TestLostRow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// If another process with another client secret has written a newer row, a bot that can't decrypt the row does not
+// replace it. The bot works with its own token, and uses no refresh token that the row lists. With a new refresh token
+// from the operator, the bot replaces the row.
+func TestNewerRow(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		b := f.started(app)
+		pass(time.Hour)
+		listed, next := app, app
+		listed.RefreshToken, next.RefreshToken = f.ws.IssueRefreshToken(), f.ws.IssueRefreshToken()
+		sum := sha256.Sum256([]byte(listed.RefreshToken))
+		f.setRow(fmt.Sprintf(`{"sealed":"AAAA","given":["%x"],"issued":"%s"}`, sum, f.now().Format(time.RFC3339)))
+		pass(2 * time.Minute)
+		f.ok(b.Renewed(f.ctx))
+		pass(7 * time.Hour)
+		f.works(b)
+		if err := b.Renewed(f.ctx); !errors.Is(err, rotation.ErrRefused) || !strings.Contains(err.Error(), "can't be decrypted") {
+			t.Errorf("it says %v", err)
+		}
+		b.SetApp(listed)
+		pass(time.Minute)
+		f.exchanged(1)
+		if row := f.row(); len(row.Given) != 1 {
+			t.Errorf("the row is %+v", row)
+		}
+		b.SetApp(next)
+		pass(time.Minute)
+		f.exchanged(2)
+		f.works(b)
+		f.ok(b.Renewed(f.ctx))
+		if row := f.row(); len(row.Given) != 3 {
+			t.Errorf("the row is %+v", row)
+		}
+	})
 }
 
 // If the row with the tokens is damaged, the bot needs a new refresh token, and replaces the row.
@@ -756,12 +809,8 @@ func TestOtherSecret(t *testing.T) {
 		if _, err := f.begin(other, f.db); !errors.Is(err, rotation.ErrRefused) || !strings.Contains(err.Error(), "can't be decrypted") {
 			t.Errorf("it starts: %v", err)
 		}
-		f.ok(f.db.View(f.ctx, func(r store.Reader) error {
-			row, _, err := settings.ReadSlackToken(r)
-			if len(row.Given) != 1 || row.Team != "T0001" {
-				t.Errorf("the row is %+v", row)
-			}
-			return err
-		}))
+		if row := f.row(); len(row.Given) != 1 || row.Team != "T0001" {
+			t.Errorf("the row is %+v", row)
+		}
 	})
 }
