@@ -60,6 +60,7 @@ type Keeper struct {
 
 	// Only Token and Run access these fields.
 	used    string  // the bot token in use
+	got     string  // the bot token from this process's last exchange
 	unsaved *tokens // tokens from Slack that are not in the store yet
 	alone   bool    // exchange the operator's new refresh token without the claim, because only this replica may know it
 
@@ -91,25 +92,33 @@ func New(o Options) *Keeper {
 }
 
 // Token returns a valid bot token for the start of the bot. If the stored token is too old, or Slack refuses it, Token
-// renews it, or waits until another replica has renewed it.
+// renews it, or waits until another replica has renewed it. If Slack also refuses the token that Token has just got,
+// the error wraps ErrRefused.
 func (k *Keeper) Token(ctx context.Context) (string, error) {
 	defer func() { k.alone = false }()
-	for began, refused := k.o.Now(), ""; ; {
+	for began, refused, problem := k.o.Now(), "", "the bot token is no longer valid"; ; {
 		t, err := k.newest(ctx)
-		if t.valid(k.o.Now()) && t.Access != refused {
-			if !k.isRefused(ctx, t.Access) {
-				k.report(err)
-				k.used = t.Access
-				return t.Access, nil
+		if t.valid(k.o.Now()) {
+			if t.Access != refused {
+				code := k.refusal(ctx, t.Access)
+				switch {
+				case code == "":
+					k.report(err)
+					k.used = t.Access
+					return t.Access, nil
+				case t.Access == k.got:
+					return "", fmt.Errorf("%w: Slack refuses the new bot token (%s). First check whether the app allows the bot's IP address. %s", ErrRefused, code, reinstall)
+				}
+				refused, problem = t.Access, fmt.Sprintf("Slack refuses the bot token (%s)", code)
+				k.Expired()
+				continue
 			}
-			refused = t.Access
-			k.Expired()
-			continue
+			k.Expired() // again, because Expired has no effect within a minute of a renewal
 		}
 		waited := k.o.Now().Sub(began)
 		k.alone = waited > claimTime
 		if err == nil && waited > patience {
-			err = errors.New("the bot token is no longer valid, and the replica that should renew it does not")
+			err = fmt.Errorf("%s, and the replica that should renew it does not", problem)
 		}
 		if err != nil {
 			return "", err
@@ -120,10 +129,13 @@ func (k *Keeper) Token(ctx context.Context) (string, error) {
 	}
 }
 
-// isRefused reports whether Slack refuses a bot token.
-func (k *Keeper) isRefused(ctx context.Context, token string) bool {
+// refusal returns Slack's code if Slack refuses a bot token.
+func (k *Keeper) refusal(ctx context.Context, token string) string {
 	_, err := slack.New(token, slack.OptionHTTPClient(k.o.HTTP), slack.OptionAPIURL(k.o.URL)).AuthTestContext(ctx)
-	return slackapi.IsTokenRefusal(slackapi.ErrorCode(err))
+	if code := slackapi.ErrorCode(err); slackapi.IsTokenRefusal(code) {
+		return code
+	}
+	return ""
 }
 
 // Run renews the token in time, and makes the bot use the stored token, until ctx ends. At its end, Run tries once more
@@ -286,7 +298,7 @@ func (k *Keeper) renewed(ctx context.Context) (tokens, error) {
 	if token != t.Refresh {
 		fresh.Given = append(slices.Clone(t.Given), digest(token))
 	}
-	k.unsaved = &fresh
+	k.unsaved, k.got = &fresh, fresh.Access
 	k.succeed()
 	return k.save(ctx)
 }

@@ -3,7 +3,9 @@ package rotation_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -43,6 +45,7 @@ type fixture struct {
 	ahead     time.Duration // by this time, the clock of the processes is ahead of Slack's clock
 	exchanges int
 	down      bool                       // Slack can't be reached
+	refusal   string                     // the code with which auth.test refuses all tokens; empty: it does not
 	answer    func(*http.Response) error // changes the answers of oauth.v2.access; may be nil
 }
 
@@ -80,7 +83,7 @@ func (f *fixture) ok(err error) {
 // RoundTrip passes a call to the workspace.
 func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
-	down := f.down
+	down, refusal := f.down, f.refusal
 	f.mu.Unlock()
 	if down {
 		return nil, errors.New("connection refused")
@@ -88,6 +91,9 @@ func (f *fixture) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	f.ws.Handler().ServeHTTP(w, r)
 	resp := w.Result()
+	if refusal != "" && strings.HasSuffix(r.URL.Path, "/auth.test") {
+		resp.Body = io.NopCloser(strings.NewReader(`{"ok":false,"error":"` + refusal + `"}`))
+	}
 	if !strings.HasSuffix(r.URL.Path, "/oauth.v2.access") {
 		return resp, nil
 	}
@@ -339,6 +345,28 @@ func TestRefusedAtStart(t *testing.T) {
 	})
 }
 
+// If Slack refuses a new token, too, a process does not start, and says what to do. The first start ends immediately. A
+// start within a minute of the renewal first waits until it can renew the token.
+func TestNewTokenRefused(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		f.mu.Lock()
+		f.refusal = "account_inactive"
+		f.mu.Unlock()
+		began := f.now()
+		for i, atMost := range []time.Duration{0, time.Minute} {
+			f.board.bots = nil
+			_, err := f.begin(app, f.db)
+			if !errors.Is(err, rotation.ErrRefused) || !strings.Contains(err.Error(), "(account_inactive)") || !strings.Contains(err.Error(), "Reinstall the app") {
+				t.Errorf("at start %d: %v", i+1, err)
+			}
+			if took := f.now().Sub(began); took > atMost {
+				t.Errorf("start %d ends after %s", i+1, took)
+			}
+			f.exchanged(i + 1)
+		}
+	})
+}
+
 // A process does not start with a token that Slack refuses, if the replica with the claim does not renew it.
 func TestRefusedWithoutClaim(t *testing.T) {
 	inFakedTime(t, func(f *fixture) {
@@ -346,7 +374,7 @@ func TestRefusedWithoutClaim(t *testing.T) {
 		b.stop() // and keeps the claim
 		pass(time.Hour)
 		f.ws.ExpireTokens()
-		if _, err := f.begin(app, f.db); err == nil || !strings.Contains(err.Error(), "the replica that should renew it does not") {
+		if _, err := f.begin(app, f.db); err == nil || !strings.Contains(err.Error(), "(token_expired), and the replica that should renew it does not") {
 			t.Errorf("it starts: %v", err)
 		}
 	})
@@ -659,6 +687,29 @@ func TestOtherApp(t *testing.T) {
 	})
 }
 
+// setRow replaces the row with the tokens.
+func (f *fixture) setRow(value string) {
+	f.Helper()
+	f.ok(f.db.Update(f.ctx, func(tx store.Tx) error {
+		s, err := tx.Setting(store.SettingSlackToken)
+		if err != nil {
+			return err
+		}
+		s.Value = []byte(value)
+		return tx.PutSetting(s)
+	}))
+}
+
+// row reads the row with the tokens.
+func (f *fixture) row() (row settings.SlackToken) {
+	f.Helper()
+	f.ok(f.db.View(f.ctx, func(r store.Reader) (err error) {
+		row, _, err = settings.ReadSlackToken(r)
+		return err
+	}))
+	return row
+}
+
 // If the row with the tokens is lost or can't be decrypted while the bot runs, the bot renews the tokens that it has in
 // memory, and so writes the row again.
 func TestLostRow(t *testing.T) {
@@ -667,14 +718,7 @@ func TestLostRow(t *testing.T) {
 			inFakedTime(t, func(f *fixture) {
 				b, other := f.started(app), f.started(app)
 				pass(time.Hour)
-				f.ok(f.db.Update(f.ctx, func(tx store.Tx) error {
-					s, err := tx.Setting(store.SettingSlackToken)
-					if err != nil {
-						return err
-					}
-					s.Value = []byte(row)
-					return tx.PutSetting(s)
-				}))
+				f.setRow(row)
 				pass(2 * time.Minute)
 				f.exchanged(2)
 				f.ok(b.Renewed(f.ctx))
@@ -689,6 +733,41 @@ func TestLostRow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// If another process with another client secret has written a newer row, a bot that can't decrypt the row does not
+// replace it. The bot works with its own token, and uses no refresh token that the row lists. With a new refresh token
+// from the operator, the bot replaces the row.
+func TestNewerRow(t *testing.T) {
+	inFakedTime(t, func(f *fixture) {
+		b := f.started(app)
+		pass(time.Hour)
+		listed, next := app, app
+		listed.RefreshToken, next.RefreshToken = f.ws.IssueRefreshToken(), f.ws.IssueRefreshToken()
+		sum := sha256.Sum256([]byte(listed.RefreshToken))
+		f.setRow(fmt.Sprintf(`{"sealed":"AAAA","given":["%x"],"issued":"%s"}`, sum, f.now().Format(time.RFC3339)))
+		pass(2 * time.Minute)
+		f.ok(b.Renewed(f.ctx))
+		pass(7 * time.Hour)
+		f.works(b)
+		if err := b.Renewed(f.ctx); !errors.Is(err, rotation.ErrRefused) || !strings.Contains(err.Error(), "can't be decrypted") {
+			t.Errorf("it says %v", err)
+		}
+		b.SetApp(listed)
+		pass(time.Minute)
+		f.exchanged(1)
+		if row := f.row(); len(row.Given) != 1 {
+			t.Errorf("the row is %+v", row)
+		}
+		b.SetApp(next)
+		pass(time.Minute)
+		f.exchanged(2)
+		f.works(b)
+		f.ok(b.Renewed(f.ctx))
+		if row := f.row(); len(row.Given) != 3 {
+			t.Errorf("the row is %+v", row)
+		}
+	})
 }
 
 // If the row with the tokens is damaged, the bot needs a new refresh token, and replaces the row.
@@ -730,12 +809,8 @@ func TestOtherSecret(t *testing.T) {
 		if _, err := f.begin(other, f.db); !errors.Is(err, rotation.ErrRefused) || !strings.Contains(err.Error(), "can't be decrypted") {
 			t.Errorf("it starts: %v", err)
 		}
-		f.ok(f.db.View(f.ctx, func(r store.Reader) error {
-			row, _, err := settings.ReadSlackToken(r)
-			if len(row.Given) != 1 || row.Team != "T0001" {
-				t.Errorf("the row is %+v", row)
-			}
-			return err
-		}))
+		if row := f.row(); len(row.Given) != 1 || row.Team != "T0001" {
+			t.Errorf("the row is %+v", row)
+		}
 	})
 }

@@ -22,7 +22,7 @@ import (
 type tokens struct {
 	settings.SlackToken
 	pair
-	lost   bool   // the tokens come from memory, because the row is missing, damaged or encrypted with another secret
+	lost   bool   // the tokens come from memory, because the row is missing, damaged, or an older one for another secret
 	before []byte // the stored tokens that these tokens replace, encrypted
 }
 
@@ -56,7 +56,8 @@ func (a App) BotToken(row settings.SlackToken) (string, error) {
 }
 
 // read reads the stored tokens. A damaged row counts as missing. If the row has no tokens for this app, read returns
-// the tokens in memory.
+// the tokens in memory. If the row is newer than these, another process has written it with other credentials. Then the
+// tokens that read returns have no refresh token, so that this replica does not replace the row.
 func (k *Keeper) read(ctx context.Context) (t tokens, err error) {
 	err = k.o.Store.View(ctx, func(r store.Reader) (err error) {
 		t.SlackToken, _, err = settings.ReadSlackToken(r)
@@ -69,7 +70,16 @@ func (k *Keeper) read(ctx context.Context) (t tokens, err error) {
 	app, current := k.app, k.current
 	k.mu.Unlock()
 	if t.pair = app.open(t.Sealed); t.Access == "" && current.Access != "" {
-		current.Sealed, current.lost = t.Sealed, true
+		current.Sealed, current.lost = t.Sealed, !t.Issued.After(current.Issued)
+		if !current.lost {
+			current.Refresh = ""
+		}
+		current.Given = slices.Clone(current.Given)
+		for _, given := range t.Given {
+			if !slices.Contains(current.Given, given) {
+				current.Given = append(current.Given, given)
+			}
+		}
 		return current, nil
 	}
 	return t, nil
