@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -297,7 +296,7 @@ func TestBackWhileItWaits(t *testing.T) {
 			until := h.clock.Now().Add(5 * time.Minute)
 			h.away(fin1, 5*time.Minute)
 			r := h.ask(`cancel_account {}`)
-			h.expand(r.ID)
+			h.expandCards(r.ID)
 			h.due()
 			if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0004"}; !slices.Equal(got, want) {
 				t.Fatalf("cards at %v; want %v", got, want)
@@ -305,7 +304,7 @@ func TestBackWhileItWaits(t *testing.T) {
 			back(h, until)
 			for range 2 {
 				h.due()
-				h.expand(r.ID)
+				h.expandCards(r.ID)
 				if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0004", "user:U0003"}; !slices.Equal(got, want) {
 					t.Errorf("cards at %v; want %v", got, want)
 				}
@@ -338,12 +337,12 @@ func TestBackAtNight(t *testing.T) {
 	h := newHarnessWith(t, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") })
 	h.away(lead, 4*time.Minute)
 	r := h.ask(`issue_refund {"amount":1}`)
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	h.due()
 	morning := h.clock.Now().Add(8 * time.Hour)
 	h.quiet["U0002"], h.quiet["U0005"] = morning, morning
 	h.at(h.clock.Now().Add(5 * time.Minute))
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	if got := h.request(r.ID).Joined; len(got) > 0 {
 		t.Errorf("told %v", got)
 	}
@@ -360,8 +359,8 @@ func TestOneCardForAPerson(t *testing.T) {
 		p.Approvers[2].Members = users("U0003", "U0005")
 	}
 	cards := func(h *harness, r approvers.Request) (n int) {
-		h.expand(r.ID)
-		h.expand(r.Turn)
+		h.expandCards(r.ID)
+		h.expandCards(r.Turn)
 		for _, s := range append(h.messagesOf(r.ID), h.messagesOf(r.Turn)...) {
 			if s.To == "user:U0005" && (s.Kind == store.OutboxCard || s.Kind == store.OutboxEscalation || s.Kind == store.OutboxBundle) {
 				n++
@@ -422,11 +421,11 @@ func TestTheStandInKeepsACard(t *testing.T) {
 	h := newHarnessWith(t, withDeputy, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0006") })
 	h.away(lead, 48*time.Hour, deputy)
 	r := h.bundled(`issue_refund {"amount":1}`, `issue_refund {"amount":2}`)[0]
-	h.expand(r.Turn)
+	h.expandCards(r.Turn)
 	h.due()
 	_, err := h.Requests.Unbundle(h.ctx(), h.clickOn(person("U0006"), approvers.Approve, r.ID))
 	h.ok(err)
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	if got := h.cardsOf(r.ID); !slices.Contains(got, "user:U0005") || !slices.Contains(got, "user:U0006") {
 		t.Errorf("cards at %v", got)
 	}
@@ -453,23 +452,6 @@ func TestOnePersonWithTwoIDs(t *testing.T) {
 	}
 	if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0300", "user:U0004"}; !slices.Equal(got, want) {
 		t.Errorf("cards at %v; want %v", got, want)
-	}
-}
-
-// expand acts as the bot, and replaces the waiting cards for roles with direct messages to the members.
-func (h *harness) expand(request string) {
-	h.t.Helper()
-	for _, s := range h.messagesOf(request) {
-		name, ofRole := strings.CutPrefix(s.To, store.ToRole)
-		if s.State != store.OutboxWanted || !ofRole {
-			continue
-		}
-		role, _ := h.policy.Load().Role(name)
-		var users []string
-		for _, m := range role.Members {
-			users = append(users, m.Value)
-		}
-		h.ok(h.Outbox.Expand(h.ctx(), s.ID, persons(users...)))
 	}
 }
 

@@ -152,14 +152,14 @@ func TestACardOfAnEarlierStage(t *testing.T) {
 				}
 			})
 			r := h.ask(`issue_refund {"amount":1}`)
-			h.expand(r.ID)
+			h.expandCards(r.ID)
 			h.answerAt(r.ID, "user:U0002", true)
 			h.answerAt(r.ID, "user:U0005", shown)
 			h.due()
 			h.clock.pass(time.Second)
 			h.approve(lead, r.ID)
 			h.due()
-			h.expand(r.ID)
+			h.expandCards(r.ID)
 			h.answerAt(r.ID, "user:U0005", shown)
 			h.answerAt(r.ID, "user:U0003", false)
 			if got := h.request(r.ID); got.ReachesNobody() == shown {
@@ -189,14 +189,14 @@ func TestWhoseCardOfAnEarlierStageCounts(t *testing.T) {
 				p.Tools[3].Stages[1] = c.second
 			})
 			r := h.ask(`issue_refund {"amount":1}`)
-			h.expand(r.ID)
+			h.expandCards(r.ID)
 			h.answerAt(r.ID, "user:U0002", true)
 			h.answerAt(r.ID, "user:U0005", true)
 			h.due()
 			h.clock.pass(time.Second)
 			h.approve(c.approves, r.ID)
 			h.due()
-			h.expand(r.ID)
+			h.expandCards(r.ID)
 			h.answerAt(r.ID, "user:U0003", false)
 			if got := h.request(r.ID); got.State != approvers.Pending || got.Stage != 1 || got.ReachesNobody() == c.reached {
 				t.Errorf("%s in stage %d: %+v", got.State, got.Stage, got.Unreached)
@@ -253,7 +253,7 @@ func TestTooFewAreLeft(t *testing.T) {
 	h.refuse(r.ID, "U0003")
 	want("the card is refused", 2, settings.ProblemCards)
 	h.ok(h.Outbox.RetryUnreached(h.ctx()))
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	for _, s := range h.messagesOf(r.ID) {
 		if s.State == store.OutboxWanted && strings.HasPrefix(s.To, store.ToUser) {
 			s.Channel, s.TS = "D-fin", s.ID
@@ -463,7 +463,7 @@ func TestARefusalComesBeforeAnEmptyRole(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	h.due()
 	h.answerAt(r.ID, "channel:#support-approvals", false)
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	h.answerAt(r.ID, "user:U0001", false)
 	h.gone[lead.ID.User()] = true
 	h.due()
@@ -487,10 +487,10 @@ func TestACardThatIsShownAsksNobody(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	h.due()
 	h.answerAt(r.ID, "channel:#support-approvals", false)
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	h.answerAt(r.ID, "user:U0001", false)
 	h.due()
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	morning := h.clock.Now().Add(8 * time.Hour)
 	h.quiet["U0001"], h.quiet["U0002"] = morning, morning
 	h.answerAt(r.ID, "user:U0002", true)

@@ -73,7 +73,7 @@ func TestTooFewAreLeftAtAReminder(t *testing.T) {
 func TestARefusedNoticeComesOnce(t *testing.T) {
 	h := newHarnessWith(t, twoStages, noLead, func(p *approvers.Policy) { p.Tools[3].Stages[1].Quorum = 2 })
 	r := h.ask(`issue_refund {"amount":1}`)
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	h.answerAt(r.ID, "user:U0005", true)
 	h.due()
 	h.gone["U0003"] = true
@@ -111,9 +111,9 @@ func TestNoReminderForWhoJustGotTheCard(t *testing.T) {
 	start := h.clock.Now()
 	h.away(fin1, 8*time.Minute)
 	r := h.ask(`cancel_account {}`)
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	h.at(start.Add(8 * time.Minute))
-	h.expand(r.ID)
+	h.expandCards(r.ID)
 	if got, want := h.cardsOf(r.ID), []string{"role:finance-director", "user:U0004", "user:U0003"}; !slices.Equal(got, want) {
 		t.Errorf("cards at %v; want %v", got, want)
 	}

@@ -91,7 +91,7 @@ func (r *raw) next() obj {
 	return frame
 }
 
-// nothing checks that no frame has come since the last call of next.
+// The method "nothing" checks that no frame has come since the last call of next.
 func (r *raw) nothing() {
 	r.t.Helper()
 	synctest.Wait()
