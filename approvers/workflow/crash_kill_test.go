@@ -37,13 +37,13 @@ func (m *mortal) Update(ctx context.Context, fn func(store.Tx) error) error {
 // has happened, but is not recorded yet. At the other points, the store has recorded the next action outside of the
 // store, but the action has not happened yet.
 const (
-	notAcknowledged = "a delivery is stored, Slack was not told"
-	notHandled      = "Slack was told, nothing is handled"
+	notAcknowledged = "a delivery is stored, but not acknowledged"
+	notHandled      = "a delivery is acknowledged, but not handled"
 	modelAnswered   = "the model has answered"
 	notPosted       = "a card is about to be posted"
-	notShown        = "Slack has taken a post"
-	notCalled       = "the run is claimed, the tool is not called"
-	notActed        = "the tool is called and has not acted"
-	notAnswered     = "the tool has acted and has not answered"
+	notShown        = "Slack has accepted a post"
+	notCalled       = "the run is claimed, but the tool is not called"
+	notActed        = "the tool is called, but has not acted"
+	notAnswered     = "the tool has acted, but has not answered"
 	notRecorded     = "the tool has answered"
 )

@@ -63,8 +63,8 @@ type killPoint struct {
 // A process can kill itself at these points in a tool of the campaign. A process can also kill itself before and after
 // the commit of a transaction.
 const (
-	toolCalled = "the tool is called and has not acted"
-	toolActed  = "the tool has acted and has not answered"
+	toolCalled = "the tool is called, but has not acted"
+	toolActed  = "the tool has acted, but has not answered"
 )
 
 // fate holds the killPoint of this process.
