@@ -34,7 +34,7 @@ type envelope struct {
 		Team       string `json:"team_id"`
 		Enterprise string `json:"enterprise_id"`
 	} `json:"authorizations"` // installations of the app that receive the event
-	Gap          *approvers.Gap `json:"gap"`                 // not from Slack: catch_up.go sets it for a message that is read long after it was written
+	Gap          *approvers.Gap `json:"gap"`                 // not from Slack: catch_up.go sets Gap for a message that the bot reads long after a person wrote the message
 	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which the limit began, in Unix seconds
 }
 

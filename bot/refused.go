@@ -22,9 +22,9 @@ import (
 // the bot tries it again.
 const (
 	kindRefused   = 24 * time.Hour
-	usualRefused  = time.Hour // a kind of block that Slack has had for years
+	usualRefused  = time.Hour // for a kind of block that Slack has had for years
 	methodRefused = time.Hour
-	methodFailed  = 10 * time.Minute // a method whose answers were not in Slack's format
+	methodFailed  = 10 * time.Minute // for a method whose answers were not in Slack's format
 )
 
 // These are the names of refused features that are not kinds of blocks.

@@ -9,7 +9,7 @@ import (
 )
 
 // Cache keeps values for a limited time. Callers of Get share requests. For each key, one request is under way at a
-// time, and at most one more waits for it. Cache is safe for concurrent use.
+// time, and at most one other request waits until the first one has ended. Cache is safe for concurrent use.
 type Cache[T any] struct {
 	now      func() time.Time
 	keep     time.Duration
@@ -93,7 +93,7 @@ func (m *Cache[T]) lead(ctx context.Context, key string, r, before *request[T], 
 			delete(m.requests, key)
 		}
 	}()
-	r.left = true // stays if ask panics
+	r.left = true // r.left stays true if ask panics
 	if before != nil {
 		select {
 		case <-before.done:

@@ -170,7 +170,8 @@ func CalledName(u slack.User) string {
 // Known returns Slack's record of a user if it was read recently. Known makes no call.
 func (d *Users) Known(user string) (slack.User, bool) { return d.users.peek(user) }
 
-// Forget clears the caches of Slack's answers. Forget keeps the record of deactivated accounts (WasDeactivated).
+// Forget clears the caches of Slack's answers. Forget keeps the record of deactivated accounts and of guests' accounts
+// (WasLost).
 func (d *Users) Forget() {
 	d.users.forget("")
 	d.groups.forget("")

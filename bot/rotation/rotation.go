@@ -25,7 +25,7 @@ import (
 type App struct {
 	ClientID     string
 	ClientSecret string
-	RefreshToken string // the first refresh token; after its first use, the bot has its own
+	RefreshToken string // the bot's first refresh token; after that, the bot uses the refresh tokens from Slack's answers
 }
 
 // Options configure a Keeper. App, Store and Log are required.
@@ -62,7 +62,7 @@ type Keeper struct {
 	used    string  // the bot token in use
 	got     string  // the bot token from this process's last exchange
 	unsaved *tokens // tokens from Slack that are not in the store yet
-	alone   bool    // exchange the operator's new refresh token without the claim, because only this replica may know it
+	alone   bool    // exchange the operator's new refresh token without the claim, because the other replicas may not have this token
 
 	mu       sync.Mutex
 	app      App
@@ -303,8 +303,8 @@ func (k *Keeper) renewed(ctx context.Context) (tokens, error) {
 	return k.save(ctx)
 }
 
-// due returns the refresh token with which the bot token is to be renewed now. If no renewal is due, token is empty. If
-// a renewal is due and impossible, token is empty, too, and err says why.
+// due returns the refresh token with which the bot token must be renewed now. If no renewal is due, token is empty. If
+// a renewal is due but impossible, token is empty, and err says why.
 func (k *Keeper) due(t tokens) (token string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

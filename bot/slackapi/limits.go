@@ -36,8 +36,8 @@ type pace struct {
 
 // bucket allows a short burst of calls, then one call per interval. A full bucket allows a whole burst.
 type bucket struct {
-	whole pace      // of all processes together
-	pace            // of this process
+	whole pace      // the rate of all processes together
+	pace            // the rate of this process
 	paid  time.Time // when the bucket is full again, if no more calls are counted
 	held  time.Time // Slack accepts no call before this time, and then only one call
 }

@@ -151,11 +151,11 @@ type bundleLook struct {
 	form    int
 	args    map[string]bundledArgs // by request
 	heights map[string]int         // by request; set when the calls are drawn
-	risk    *block.RichText        // the risk of all calls; empty: the risks differ, and each call shows its own
+	risk    *block.RichText        // the risk of all calls; empty: the risks differ, and each call shows its own risk
 	same    bundledArgs            // the arguments that are the same in each call of a list
-	agreed  *block.RichText        // who agreed to every call of a list; empty: they differ, each call shows its own
+	agreed  *block.RichText        // the people who agreed to every call of a list; empty: these people differ, and each call shows its own
 	ownTime bool                   // the calls have different deadlines
-	all     string                 // question before the approval of all calls; empty: each is approved separately
+	all     string                 // the question before all calls are approved together; empty: each call is approved separately
 	apart   string                 // why each call is approved separately; empty if there is only one call
 }
 
@@ -306,7 +306,7 @@ func (b bundle) heading(p *block.Builder, open []approvers.Request) {
 	p.Para(b.HandedOn(open[0]), line)
 }
 
-// differ reports whether the requests differ in what happens if nobody decides: in the times, the added roles, or the
+// differ reports whether the requests differ in the effect of their deadlines: in the times, the added roles, or the
 // numbers of escalations.
 func (b bundle) differ(open []approvers.Request) bool {
 	return slices.ContainsFunc(open, func(r approvers.Request) bool {
