@@ -71,7 +71,7 @@ func TestRequests(t *testing.T) {
 		sent   testRequest
 		status int
 		body   string
-		kind   store.InboxKind // empty: nothing is handed over
+		kind   store.InboxKind // empty: the handler gets no delivery
 		came   string
 	}{
 		"an event":              {event(`{"type":"event_callback"}`), 200, "", store.InboxEvent, `{"type":"event_callback"}`},

@@ -43,7 +43,7 @@ type demoOptions struct {
 	noBrowser bool
 	play      string
 	transport string
-	patience  time.Duration // how long the workspace waits for the app's acknowledgements, and accepts triggers; zero: as Slack
+	patience  time.Duration // how long the workspace waits for the app's acknowledgements, and accepts triggers; zero: as long as in Slack
 }
 
 const builtIn = "the built-in exercise"
@@ -108,7 +108,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	if os.Getenv("COUNTERSIGN_LOG") == "" {
 		level = slog.LevelWarn // the page shows the events
 	}
-	log := logger(level, cmp.Or(env.LogFormat, config.TextLog)) // for people
+	log := logger(level, cmp.Or(env.LogFormat, config.TextLog)) // by default, the log is text, because people read the demo's log
 	dir, remove, err := dataDir(o.data)
 	if err != nil {
 		return err

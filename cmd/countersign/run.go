@@ -37,7 +37,7 @@ type setup struct {
 	botToken, appToken, slackURL string
 	model                        agent.Model
 	historyTokens                int
-	stopWait                     time.Duration // wait for running tools at shutdown; default 15 s, negative: none
+	stopWait                     time.Duration // how long a shutdown waits for running tools; zero: 15 s; negative: no wait
 	policies                     *policyfile.Source
 	store                        store.Store
 	replica                      store.Replica // nil: this process is the only one on the store

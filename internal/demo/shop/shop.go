@@ -47,7 +47,7 @@ func Open(path string, now func() time.Time) (*Shop, error) {
 	unlock, err := lock(path)
 	if err == nil {
 		defer unlock()
-		if state, found, err = load(path); err == nil && found { // another process was faster
+		if state, found, err = load(path); err == nil && found { // another process has created the file first
 			s.adopt(state)
 			return s, nil
 		}

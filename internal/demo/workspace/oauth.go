@@ -18,7 +18,7 @@ const (
 type rotation struct {
 	*core
 	issued  []expiringToken      // the oldest first
-	refresh map[string]time.Time // by refresh token: the time after which it is revoked; zero: it is unused
+	refresh map[string]time.Time // by refresh token: the time at which the used token is revoked; zero: the token is unused
 }
 
 // expiringToken is a bot token that Slack has issued.

@@ -96,7 +96,7 @@ type SeedPerson struct {
 	Email       string `yaml:"email" json:"email"`
 	TZ          string `yaml:"tz" json:"tz"` // IANA name; UTC if empty
 	Locale      string `yaml:"locale" json:"locale"`
-	Team        string `yaml:"team" json:"team"` // only for people of another workspace
+	Team        string `yaml:"team" json:"team"` // the person's workspace; only for people of another workspace
 	Admin       bool   `yaml:"admin" json:"admin"`
 	Guest       bool   `yaml:"guest" json:"guest"`                               // multi-channel guest
 	SingleGuest bool   `yaml:"single_channel_guest" json:"single_channel_guest"` // single-channel guest

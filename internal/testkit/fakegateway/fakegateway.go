@@ -131,7 +131,7 @@ func (g *Gateway) Requests() []Request {
 	for _, r := range g.requests {
 		x := *r
 		x.Questions = nil
-		for _, q := range r.Questions { // an answer changes the map
+		for _, q := range r.Questions { // each map is copied, because an answer changes it
 			x.Questions = append(x.Questions, maps.Clone(q))
 		}
 		list = append(list, x)
