@@ -22,7 +22,7 @@ type recordingTransport struct {
 type sent struct {
 	method string
 	form   url.Values
-	body   string // as it was sent, decoded
+	body   string // the sent body, decoded
 }
 
 // noAnswer is an answer that makes Slack unreachable.

@@ -168,7 +168,7 @@ func (r *refusedBySlack) inSimplerForms(
 	if err != nil || cause == nil {
 		return sent, whole, err
 	}
-	if silent { // Slack gave no reason; it refuses this message's content, or a newer kind of block that the accepted form lacks
+	if silent { // Slack gave no reason: perhaps it refuses the content of this message, or a newer kind of block that the accepted form does not have
 		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) || block.IsUsualKind(kind) })
 	}
 	news := false

@@ -34,7 +34,7 @@ type request[T any] struct {
 	done  chan struct{}
 	v     T
 	err   error
-	left  bool // the caller that made the request gave up, so the others have no result
+	left  bool // the caller that made the request has given up, so the other callers get no result
 }
 
 func NewCache[T any](now func() time.Time, keep time.Duration) *Cache[T] {

@@ -191,7 +191,7 @@ const Slackbot = "USLACKBOT"
 type Self struct {
 	User       string // the bot's own user id
 	Bot        string
-	App        string // empty if Slack does not provide it
+	App        string // the app's id; empty if Slack does not provide it
 	Team       string
 	Enterprise string
 	URL        string // URL of the workspace, with its final slash

@@ -91,9 +91,9 @@ func New(o Options) *Keeper {
 	return &Keeper{o: o, app: o.App, wake: make(chan struct{}, 1), refused: map[string]error{}}
 }
 
-// Token returns a valid bot token for the start of the bot. If the stored token is too old, or Slack refuses it, Token
-// renews it, or waits until another replica has renewed it. If Slack also refuses the token that Token has just got,
-// the error wraps ErrRefused.
+// Token returns a valid bot token for the start of the bot. If the stored token is too old, or if Slack refuses it,
+// Token renews the token. If another replica has the claim, Token waits until that replica has renewed the token. If
+// Slack also refuses the token that Token has just got, the error wraps ErrRefused.
 func (k *Keeper) Token(ctx context.Context) (string, error) {
 	defer func() { k.alone = false }()
 	for began, refused, problem := k.o.Now(), "", "the bot token is no longer valid"; ; {

@@ -149,7 +149,7 @@ type bot struct {
 
 	mu    sync.Mutex
 	token string
-	used  int // how many tokens it has used
+	used  int // how many tokens the process has used
 }
 
 // begin starts a process.

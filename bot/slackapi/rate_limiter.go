@@ -68,7 +68,7 @@ const (
 	CallAnswered CallOutcome = "answered" // with success or with a refusal
 	CallLimited  CallOutcome = "limited"  // Slack asked the bot to wait
 	CallFailed   CallOutcome = "failed"   // no usable answer
-	CallPutOff   CallOutcome = "put_off"  // not made, because its turn has not come or Slack does not answer
+	CallPutOff   CallOutcome = "put_off"  // the call was not made: its turn has not come, or Slack does not answer
 )
 
 // errNoTurn says that a call was not made, because it is too early for the call.
@@ -311,7 +311,7 @@ func (l *rateLimiter) divide() {
 type Told struct {
 	Method  string        `json:"method"`
 	Channel string        `json:"channel,omitempty"` // channel of a post
-	Wait    time.Duration `json:"wait,omitempty"`    // how long no such call may be made
+	Wait    time.Duration `json:"wait,omitempty"`    // for this time, no process may make such a call
 	First   time.Duration `json:"first,omitempty"`   // how long a call of PriorityFirst waits for its turn
 }
 

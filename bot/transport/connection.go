@@ -154,6 +154,6 @@ func (c *connection) ack(envelope string, payload any) error {
 func (c *connection) end() {
 	c.unacked.Wait()
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-	_ = c.conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(time.Second)) // Slack may have closed it already
+	_ = c.conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(time.Second)) // the error is ignored, because Slack may have closed the connection already
 	_ = c.conn.Close()
 }

@@ -240,7 +240,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	watchDamage(s.store, s.log)
 	if err := s.enter(ctx, p); err != nil {
 		if ctx.Err() != nil {
-			return nil // stopped before it started
+			return nil // ctx ended before the bot started
 		}
 		return couldNotStart(err)
 	}
@@ -255,7 +255,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	}()
 	if err := s.recover(ctx, p); err != nil {
 		if ctx.Err() != nil {
-			return nil // stopped before it started
+			return nil // ctx ended before the bot started
 		}
 		return couldNotStart(err)
 	}

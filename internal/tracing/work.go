@@ -199,7 +199,7 @@ type Past struct {
 	Attrs   []Attr
 	Problem string // class of the failure; empty: no failure
 
-	Main   string  // the turn or request whose main span this is; empty: not a main span
+	Main   string  // the turn or request whose main span this is; empty: this is not a main span
 	Of     Subject // for Tracer.Past: the turn or request whose main span is the parent
 	Linked bool    // for Tracer.Past: the span links to the current span
 }

@@ -228,7 +228,8 @@ func without(args []byte, names []string) []byte {
 }
 
 // bundledArguments lays out the calls' arguments. It leaves out arguments that are shown once for all calls. The calls
-// share one limit on the length of their arguments: each call gets what the calls before it have left.
+// share one limit on the length of their arguments. Each call may use the part of the limit that the calls before it
+// have not used.
 func bundledArguments(open []approvers.Request, hidden, same []string) map[string]bundledArgs {
 	out, room := map[string]bundledArgs{}, MaxBundleArgs
 	for _, r := range open {

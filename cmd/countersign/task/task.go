@@ -44,7 +44,7 @@ type Env struct {
 	Path     string              // path of the store
 	Audit    config.Audit        // location of the store's signing key and heads
 	Idle     bool                // no bot runs, or the bot is held: it waits until an operator accepts lost records
-	Hurry    func(time.Duration) // limits how long the reader may take for a piece of output; for tasks that block others
+	Hurry    func(time.Duration) // limits how long the reader may take for a piece of output; used by tasks that block other work
 }
 
 // Do runs the task for a command.

@@ -276,8 +276,8 @@ func (s *Server) Remove() {
 	os.RemoveAll(s.dir)
 }
 
-// URL returns the address of a database over the server's socket. Clients wait longer than usual for a connection,
-// because the server of a test on a busy machine may need more than the default of five seconds to answer.
+// URL returns the address of a database over the server's socket. Clients wait longer than the default of five seconds
+// for a connection, because the server may answer later on a busy machine.
 func (s *Server) URL(database string) string {
 	q := url.Values{"host": {s.dir}, "port": {strconv.Itoa(s.Port)}, "connect_timeout": {"60"}}
 	return "postgres://postgres@/" + database + "?" + q.Encode()
