@@ -65,12 +65,12 @@ type Bot struct {
 	Gaps         *Gaps         // finds gaps, in which nothing was received, and reads their messages
 	Display      *Display      // shows outbox messages, and the progress of runs
 	Drafts       *Drafts       // show the model's text while the model writes it
-	Statuses     *Statuses     // the statuses under threads
+	Statuses     *Statuses     // shows the statuses under threads
 	Leftovers    *Leftovers    // deletes messages later if Slack refused the deletion
 	Identities   *Identities   // asks Slack who a person is
 	Availability *Availability // asks Slack who can be reached
 	Permissions  *Permissions  // compares the scopes of the bot token with the needed scopes
-	Replicas     *Replicas     // the other processes that share Slack's limits
+	Replicas     *Replicas     // shares Slack's limits with the other processes
 	access       *channelAccess
 	transport    transport.Transport
 }

@@ -48,7 +48,7 @@ const (
 	settled  = time.Minute      // Slack's answers about the previous token may arrive this long after a renewal
 	patience = time.Minute      // the time that another replica has to renew the token
 
-	claimTime = 15 * time.Second // the time that a replica has to get the claim when it starts
+	claimTime = 15 * time.Second // how long a starting replica waits for the claim
 	callTime  = 10 * time.Second // the time limit of a call of Slack, and of a transaction
 )
 

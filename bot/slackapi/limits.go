@@ -192,8 +192,8 @@ func (p *callLimit) queued(now time.Time, e CallPriority) bool {
 	return !e.Retry && p.turns[p.line(e)].After(now)
 }
 
-// turn assigns a time to a call that can't be made now. The time is later than the times of all calls of its line that
-// were put off before.
+// turn assigns a time to a call that can't be made now. The time is later than the times of all earlier calls in the
+// same line.
 func (p *callLimit) turn(now time.Time, e CallPriority) time.Time {
 	spacing := 100 * time.Millisecond
 	if p.meter != nil {

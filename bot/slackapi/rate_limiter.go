@@ -32,7 +32,7 @@ type rateLimiter struct {
 	share    func() (n int, hears time.Time) // see Options.Share
 	sharedBy sharing                         // the latest result of share
 	limits   map[string]*callLimit           // by method, and by method and channel
-	refused  string                          // the channel in which a post was refused last
+	refused  string                          // the channel of the last refused post
 	refusals time.Time                       // the end of that refusal
 }
 

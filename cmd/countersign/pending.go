@@ -323,7 +323,7 @@ func whereText(c store.Conversation) string {
 // onHomeTab is the advice on where a request without a card can be decided.
 const onHomeTab = "people who may decide it find it on the app's Home tab"
 
-// cardTrouble describes the cards of a request that people can't see. If people can't see any card of the request,
+// cardTrouble describes those cards of a request that people can't see. If people can't see any of its cards,
 // cardTrouble adds a line of advice.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
 	if req.State != approvers.Pending {

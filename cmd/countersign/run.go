@@ -366,8 +366,8 @@ func (s setup) ownReplica() store.Replica {
 	return s.replica
 }
 
-// sharing returns how many replicas share Slack's limits. The result hears is the time since which this replica has
-// received the other replicas' notices about their calls to Slack.
+// sharing returns how many replicas share Slack's limits. The other replicas send notices about their calls to Slack.
+// The result hears is the time at which this replica began to receive these notices.
 func (s setup) sharing() (replicas int, hears time.Time) {
 	return s.ownReplica().Alive(), s.ownReplica().Hears()
 }

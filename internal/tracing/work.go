@@ -200,7 +200,7 @@ type Past struct {
 	Problem string // class of the failure; empty: no failure
 
 	Main   string  // the turn or request whose main span this is; empty: this is not a main span
-	Of     Subject // for Tracer.Past: the turn or request whose main span is the parent
+	Of     Subject // for Tracer.Past: a turn or request; its main span is the parent of the past span
 	Linked bool    // for Tracer.Past: the span links to the current span
 }
 

@@ -19,6 +19,6 @@ const (
 	MaxElicited    = 1200 // a tool's question to a person during its run
 	MaxCallText    = 200  // the effect of one of several calls, or the reason why the call failed
 	MaxNameShown   = 60   // the name of a person, a tool or a role
-	MaxBoundsTold  = 6    // number of arguments that the list of a grant's fixed and free arguments names
+	MaxBoundsTold  = 6    // number of arguments that a text about a grant names
 	MaxSentence    = 2500 // a sentence about a problem, or a notice
 )

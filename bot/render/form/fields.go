@@ -186,7 +186,7 @@ func (f field) fit(p property) field {
 		return f.asChoice(p.Enum, p.EnumNames)
 	}
 	var kind string
-	if json.Unmarshal(p.Type, &kind) != nil { // several types, or none
+	if json.Unmarshal(p.Type, &kind) != nil { // the schema names several types for the argument, or no type
 		return f.asJSON()
 	}
 	switch kind {

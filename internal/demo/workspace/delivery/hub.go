@@ -66,7 +66,7 @@ type Hub struct {
 	waiting map[string]*envelope // by envelope id, until acknowledged or given up
 	queue   []*envelope          // events that wait for a socket
 	seq     int
-	running sync.WaitGroup // a reader and a writer for each socket, and requests
+	running sync.WaitGroup // goroutines: a reader and a writer for each socket, and one for each request
 }
 
 // envelope is one attempt of a delivery.
