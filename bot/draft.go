@@ -21,7 +21,7 @@ import (
 // These values set the timing of drafts. If the model finishes before draftAfter, there is no draft, and only the
 // finished answer is posted.
 const (
-	draftAfter  = time.Second     // after the model's first words
+	draftAfter  = time.Second     // how long after the model's first words a draft begins
 	appendEvery = time.Second     // interval of chat.appendStream
 	updateEvery = 3 * time.Second // interval of chat.update, whose rate limit is half that of chat.appendStream
 )

@@ -68,7 +68,7 @@ type event struct {
 	Message    *event          `json:"message"`          // for message_changed: the current version
 	Previous   *event          `json:"previous_message"` // for message_changed and message_deleted: the previous version
 	DeletedTS  string          `json:"deleted_ts"`
-	Tab        string          `json:"tab"` // for app_home_opened
+	Tab        string          `json:"tab"` // the opened tab, for app_home_opened
 	Files      []attachment    `json:"files"`
 	Assistant  assistantThread `json:"assistant_thread"`
 	Context    appContext      `json:"context"`     // the viewed channel, for app_context_changed and app_home_opened
@@ -104,7 +104,7 @@ type interaction struct {
 	Type        string    `json:"type"`
 	App         string    `json:"api_app_id"`
 	TriggerID   string    `json:"trigger_id"`
-	Callback    string    `json:"callback_id"` // for shortcuts
+	Callback    string    `json:"callback_id"` // the callback ID of a shortcut
 	ResponseURL string    `json:"response_url"`
 	User        named     `json:"user"`
 	Team        named     `json:"team"`

@@ -68,7 +68,7 @@ type Keeper struct {
 	app      App
 	refused  map[string]error // by digest: refresh tokens that Slack has refused
 	expired  bool             // Slack says that the bot token has expired
-	failures int              // since the last success
+	failures int              // number of failures since the last success
 	next     time.Time        // the time of the next try after a failure
 	failed   error            // the result of the last round
 	current  tokens

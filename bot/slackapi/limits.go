@@ -31,7 +31,7 @@ type sharing struct {
 // pace is the rate of a bucket.
 type pace struct {
 	every time.Duration // the interval between calls after a burst
-	burst int           // number of calls
+	burst int           // number of calls in a burst
 }
 
 // bucket allows a short burst of calls, then one call per interval. A full bucket allows a whole burst.

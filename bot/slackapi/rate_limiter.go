@@ -31,7 +31,7 @@ type rateLimiter struct {
 	mu       sync.Mutex
 	share    func() (n int, hears time.Time) // see Options.Share
 	sharedBy sharing                         // the latest result of share
-	limits   map[string]*callLimit           // by method, and by method and channel
+	limits   map[string]*callLimit           // the limits so far, by callLimit.key
 	refused  string                          // the channel of the last refused post
 	refusals time.Time                       // the end of that refusal
 }
@@ -57,7 +57,7 @@ func newRateLimiter(o Options) *rateLimiter {
 type Call struct {
 	Method  string
 	Outcome CallOutcome
-	Began   time.Time // before the wait for the call's turn
+	Began   time.Time // when the call began, before it waited for its turn
 }
 
 // CallOutcome says how a call ended.
@@ -65,9 +65,9 @@ type CallOutcome string
 
 // These are the outcomes of calls.
 const (
-	CallAnswered CallOutcome = "answered" // with success or with a refusal
+	CallAnswered CallOutcome = "answered" // Slack answered with success or with a refusal
 	CallLimited  CallOutcome = "limited"  // Slack asked the bot to wait
-	CallFailed   CallOutcome = "failed"   // no usable answer
+	CallFailed   CallOutcome = "failed"   // there was no usable answer
 	CallPutOff   CallOutcome = "put_off"  // the call was not made: its turn has not come, or Slack does not answer
 )
 

@@ -90,7 +90,7 @@ const maxReason = 400
 func Explain(err error) string {
 	text := redact.Error(err)
 	var answer slack.SlackErrorResponse
-	if errors.As(err, &answer) && answer.Needed != "" { // the missing scope
+	if errors.As(err, &answer) && answer.Needed != "" { // Needed is the missing scope
 		text += ": " + answer.Needed
 	}
 	if said := reasons(err); len(said) > 0 {

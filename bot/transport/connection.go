@@ -44,7 +44,7 @@ type connection struct {
 // frame is one message from Slack on a socket.
 type frame struct {
 	Type     string          `json:"type"`
-	Reason   string          `json:"reason"` // of a disconnect
+	Reason   string          `json:"reason"` // the reason of a disconnect
 	Envelope string          `json:"envelope_id"`
 	Payload  json.RawMessage `json:"payload"`
 }

@@ -33,7 +33,7 @@ var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsP
 // that Slack's largest delivery needs over a bad connection.
 const (
 	headerWait  = 5 * time.Second
-	requestWait = 10 * time.Second // headers and body
+	requestWait = 10 * time.Second // time limit for the headers and the body
 	answerWait  = 20 * time.Second
 	idleWait    = 2 * time.Minute
 	maxHeaders  = 16 << 10

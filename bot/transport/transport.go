@@ -45,7 +45,7 @@ type Transport interface {
 type Options struct {
 	Handler Handler
 	Log     *slog.Logger
-	Now     func() time.Time // for the times of receipt
+	Now     func() time.Time // the clock for the times of receipt
 }
 
 // receive makes a delivery durable. If receive returns an error, the delivery must not be acknowledged.

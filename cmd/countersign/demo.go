@@ -106,7 +106,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	}
 	level := env.Log
 	if os.Getenv("COUNTERSIGN_LOG") == "" {
-		level = slog.LevelWarn // the page shows the events
+		level = slog.LevelWarn // the log leaves out normal events, because the page shows them
 	}
 	log := logger(level, cmp.Or(env.LogFormat, config.TextLog)) // by default, the log is text, because people read the demo's log
 	dir, remove, err := dataDir(o.data)

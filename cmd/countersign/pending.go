@@ -132,7 +132,7 @@ type waitingCall struct {
 	Asker      approvers.PersonID `json:"asker"`
 	AskerName  string             `json:"asker_name"`
 	Where      string             `json:"where"`
-	Stage      int                `json:"stage"` // from 1
+	Stage      int                `json:"stage"` // number of the current stage, from 1
 	Stages     []string           `json:"stages"`
 	WaitsFor   string             `json:"waits_for"` // who can decide now
 	Agreed     int                `json:"agreed"`

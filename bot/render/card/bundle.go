@@ -149,7 +149,7 @@ const (
 type bundleLook struct {
 	open    []approvers.Request
 	form    int
-	args    map[string]bundledArgs // by request
+	args    map[string]bundledArgs // the calls' arguments, by request
 	heights map[string]int         // by request; set when the calls are drawn
 	risk    *block.RichText        // the risk of all calls; empty: the risks differ, and each call shows its own risk
 	same    bundledArgs            // the arguments that are the same in each call of a list

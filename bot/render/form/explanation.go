@@ -15,7 +15,7 @@ import (
 type Explainer struct {
 	Policy *approvers.Policy
 	Now    time.Time
-	tool   wording.ToolDescription // of the request's tool
+	tool   wording.ToolDescription // the description of the request's tool
 }
 
 // Explanation draws the subject of a request, who has to approve it and why, and what has happened so far.

@@ -35,8 +35,8 @@ func Operators(n *settings.OperatorNotice, m store.OutboxMessage, t wording.Titl
 }
 
 const (
-	maxProblemsShown = 10 // paragraphs of a notice
-	maxDriftNamed    = 10 // tools that one paragraph names
+	maxProblemsShown = 10 // maximum number of paragraphs in a notice
+	maxDriftNamed    = 10 // maximum number of tools that one paragraph names
 )
 
 // problemLines returns a paragraph for each problem. Problems that continue come before problems that have ended. If

@@ -360,7 +360,7 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 			return err
 		}
 		if f := proposed.Facts; call.Args == "{}" && approvers.Digest(f["execution"], call.Tool, f["tool_hash"], []byte(call.Args)) != f["digest"] {
-			return store.ErrNotFound // erased: the arguments are unknown
+			return store.ErrNotFound // the call was erased, so its arguments are unknown
 		}
 		turn, err := r.Turn(call.Turn)
 		if err != nil {

@@ -97,7 +97,7 @@ const (
 const (
 	whyStart   = "start"
 	whyChanged = "changed" // the file changed
-	whyAsked   = "asked"   // SIGHUP
+	whyAsked   = "asked"   // the process got a SIGHUP
 	whyLost    = "lost"    // the store's record of the policy in force was lost
 )
 

@@ -25,7 +25,7 @@ type method struct {
 	app   bool // requires the app-level token instead of the bot's
 	open  bool // runs without a token, and takes the lock itself
 
-	noToken bool // the arguments identify the app
+	noToken bool // the method needs no token, because the arguments identify the app
 }
 
 // call is one call of a method.

@@ -90,7 +90,7 @@ type SeedShortcut struct {
 type SeedPerson struct {
 	ID          string `yaml:"id" json:"id"`
 	Name        string `yaml:"name" json:"name"`           // the handle: ada
-	RealName    string `yaml:"real_name" json:"real_name"` // Ada Okafor
+	RealName    string `yaml:"real_name" json:"real_name"` // the full name: Ada Okafor
 	DisplayName string `yaml:"display_name" json:"display_name"`
 	Title       string `yaml:"title" json:"title"`
 	Email       string `yaml:"email" json:"email"`

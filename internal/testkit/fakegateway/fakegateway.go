@@ -69,7 +69,7 @@ type Request struct {
 	Withdrawn string // the reason for the withdrawal
 	Questions []map[string]any
 
-	Disposition string // in the answer; empty: none
+	Disposition string // the disposition in the answer; empty: none
 
 	body string
 }

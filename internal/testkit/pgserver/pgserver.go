@@ -29,7 +29,7 @@ type Server struct {
 	Password string // password of the superuser for connections over TCP
 
 	bin, dir string
-	as       *syscall.Credential // nil: the tests' own user
+	as       *syscall.Credential // the user that runs the server; nil: the tests' own user
 	settings []string
 	done     <-chan struct{} // closed when the process has ended
 	pid      int

@@ -39,7 +39,7 @@ type Config struct {
 	App           App
 	URLs          RequestURLs
 	SigningSecret string
-	HTTP          *http.Client // for the request URLs
+	HTTP          *http.Client // client for the request URLs
 
 	AckTimeout   time.Duration
 	RetryDelays  []time.Duration
@@ -72,10 +72,10 @@ type Hub struct {
 // envelope is one attempt of a delivery.
 type envelope struct {
 	id       string
-	kind     string // events_api, interactive, slash_commands
+	kind     string // events_api, interactive or slash_commands
 	payload  json.RawMessage
 	seq      int // the order of deliveries
-	attempt  int // 0 is the first
+	attempt  int // number of the attempt, from 0
 	reason   string
 	sentTo   *socket
 	deaf     bool // the acknowledgement will be lost

@@ -162,7 +162,7 @@ type socket struct {
 	out  chan []byte
 	once sync.Once
 	stop chan struct{}
-	done sync.WaitGroup // the writer
+	done sync.WaitGroup // waits for the writer goroutine
 }
 
 // send queues a frame. If the socket is closed, or too many frames are queued, send returns false.
