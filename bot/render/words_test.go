@@ -14,10 +14,10 @@ import (
 // words of the requester do not count.
 const (
 	plainWords     = 70
-	wordsWithMore  = 110 // with stages, an edit, a question, or a warning
+	wordsWithMore  = 110 // words of a card with stages, an edit, a question, or a warning
 	decidedLines   = 2
 	buttonsOnARow  = 4
-	unknownWords   = 110 // for the question about an unknown outcome
+	unknownWords   = 110 // words of the question about an unknown outcome
 	minCardsCounts = 45
 )
 

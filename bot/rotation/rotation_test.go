@@ -34,7 +34,7 @@ type fixture struct {
 	*testing.T
 	ctx   context.Context
 	stop  context.CancelFunc
-	path  string // of the store
+	path  string // path of the store
 	ws    *workspace.Server
 	db    *bolt.Store
 	log   *lockedText
@@ -267,7 +267,7 @@ func (m member) Enter(ctx context.Context, _ string) (context.Context, func(), b
 	return ctx, func() {}, m.board.bots[0] == m.of
 }
 
-// lockedText is a log.
+// lockedText collects the lines of a log.
 type lockedText struct {
 	mu sync.Mutex
 	b  strings.Builder

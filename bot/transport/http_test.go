@@ -32,7 +32,7 @@ type testRequest struct {
 	path, media, body string
 	secret            string
 	at                time.Time
-	headers           http.Header // replace the usual headers
+	headers           http.Header // headers that replace the usual ones
 }
 
 func event(body string) testRequest {
