@@ -186,7 +186,7 @@ func (s setup) rotationProbes() []probe {
 
 // The method "workers" returns the workers of the kinds of timer that the bot and the agent handle.
 func (p parts) workers() map[store.TimerKind]jobs.Worker {
-	answer := jobs.Worker{Handle: p.bot.Display.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
+	answer := jobs.Worker{Handle: p.bot.Display.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // Yields is not set, so the answers in a thread keep their order
 	show := answer
 	show.Yields = true
 	card := show
