@@ -375,7 +375,7 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 }
 
 // nextPieces returns the part of the remaining text that can be shown now. This part fits into the message, and later
-// text can't change its formatting. The result next is the end of this part. Text that does not fit is shown at the
+// text can't change its formatting. The result "next" is the end of this part. Text that does not fit is shown at the
 // end, in further messages.
 func (w *streamWriter) nextPieces(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)

@@ -88,7 +88,7 @@ func (b *posts) update(ctx context.Context, s store.OutboxMessage, d block.Rende
 	return d, nil
 }
 
-// post posts those Slack messages of an outbox message that are not in Slack yet. The parameter there has the
+// post posts those Slack messages of an outbox message that are not in Slack yet. The parameter "there" has the
 // timestamps of the messages that are in Slack, by part. If the first message is in Slack, post updates it, because it
 // shows an earlier state. post returns the channel and the timestamp of the first message, and the outbox message with
 // the content that Slack accepted.

@@ -113,7 +113,7 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 }
 
 // markMissing records that Slack does not have an optional method of its API, or does not let the app use it. The
-// parameter instead is a text for the log. The text describes the bot's behaviour without the method.
+// parameter "instead" is a text for the log. The text describes the bot's behaviour without the method.
 func (r *refusedBySlack) markMissing(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
@@ -200,7 +200,7 @@ func simplerThan(form block.Simplicity, sent block.Message) block.Simplicity {
 }
 
 // kindsNamed returns the kinds of blocks that Slack's error names as not accepted. Any complaint about a block of a
-// newer kind counts as a refusal of this kind. The result said is false if Slack gave no reason.
+// newer kind counts as a refusal of this kind. The result "said" is false if Slack gave no reason.
 func kindsNamed(m block.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {

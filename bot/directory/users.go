@@ -17,7 +17,8 @@ import (
 // IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate the answer sooner.
 const IdentityTTL = time.Minute
 
-// lostTTL is how long the cache keeps whether an account was deactivated or a guest's account.
+// lostTTL is the lifetime of an entry of the cache Users.lost. An entry says whether an account was deactivated, or was
+// a guest's account.
 const lostTTL = 30 * 24 * time.Hour
 
 // Users looks up the identities of people. Users asks Slack, or uses Slack's recent answers. Users is safe for

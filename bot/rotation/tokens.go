@@ -34,7 +34,7 @@ type pair struct {
 
 func (t tokens) valid(now time.Time) bool { return t.Access != "" && now.Before(t.Expires) }
 
-// part returns the time at which n parts of m of the token's lifetime have passed.
+// part returns the time at which the fraction n/m of the token's lifetime has passed.
 func (t tokens) part(n, m time.Duration) time.Time {
 	return t.Issued.Add(t.Expires.Sub(t.Issued) * n / m)
 }

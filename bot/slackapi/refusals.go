@@ -54,7 +54,7 @@ type BlockFault struct {
 	Name  string // the kind that Slack names, if it names one
 }
 
-// BlockFaults returns Slack's reasons for refusing blocks. If Slack gave no reasons, the result said is false.
+// BlockFaults returns Slack's reasons for refusing blocks. If Slack gave no reasons, the result "said" is false.
 func BlockFaults(err error) (faults []BlockFault, said bool) {
 	for _, reason := range reasons(err) {
 		said = true

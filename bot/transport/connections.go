@@ -15,7 +15,7 @@ type connections struct {
 	until time.Time       // when the last connection ended
 }
 
-// set records whether a connection is up. The result first is true if the connection is up, and no connection was up
+// set records whether a connection is up. The result "first" is true if the connection is up, and no connection was up
 // before.
 func (c *connections) set(n int, up bool, now time.Time) (first bool) {
 	c.mu.Lock()

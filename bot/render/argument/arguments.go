@@ -27,7 +27,7 @@ func Text(raw []byte) string { return MaskedText(raw, nil) }
 // because the note's brackets are escaped in all other texts.
 func MaskedText(raw []byte, secrets []string) string { return layout{secrets: secrets}.of(raw) }
 
-// Table is like MaskedText, but the named arguments come first. If an argument has changed, the parameter was has its
+// Table is like MaskedText, but the named arguments come first. If an argument has changed, the parameter "was" has its
 // earlier value, laid out.
 func Table(raw []byte, secrets, first []string, was map[string]string) string {
 	return layout{secrets: secrets, first: first, was: was}.of(raw)

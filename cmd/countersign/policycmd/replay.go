@@ -59,8 +59,8 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string, 
 	return errors.Join(r.sum(), left)
 }
 
-// fixturesFrom reads the calls. If damaged records of the history were skipped, the result left is an error that names
-// these records.
+// fixturesFrom reads the calls. If damaged records of the history were skipped, the result "left" is an error that
+// names these records.
 func fixturesFrom(ctx context.Context, name string, history StoredCalls) (calls []config.Fixture, left, err error) {
 	if name != stored {
 		calls, err = config.ReadFixtures(name)

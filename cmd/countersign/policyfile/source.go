@@ -193,7 +193,7 @@ func (s *Source) check(c catalog.Content, name string) (*config.File, pins.Lock,
 }
 
 // usePolicy makes this process use a policy. If the process has joined the store, usePolicy also puts the policy into
-// force. The result refused says why the policy can't be used, and err says why the policy can't be stored. In both
+// force. The result "refused" says why the policy can't be used, and err says why the policy can't be stored. In both
 // cases, the process keeps the previous policy.
 func (s *Source) usePolicy(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
 	file, lock, err := s.check(c, name)

@@ -9,7 +9,7 @@ import (
 // State is the current value of each input, by block_id and action_id, as Slack writes it in state.values.
 type State map[string]map[string]object
 
-// NewState returns the state of all inputs of blocks. If the parameter before has a value for an input of the same
+// NewState returns the state of all inputs of blocks. If the parameter "before" has a value for an input of the same
 // kind, the input keeps this value. Otherwise the input has its initial value.
 func NewState(blocks []any, before State) State {
 	out := State{}
