@@ -239,7 +239,7 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Du
 // redrawAgain is the pause before the next try of a post, if the limit does not allow the message's later update.
 const redrawAgain = 5 * time.Second
 
-// The map creating lists the methods for new messages that may need an update later.
+// The map "creating" lists the methods for new messages that may need an update later.
 var creating = map[string]bool{posting: true, "chat.startStream": true}
 
 // scarce reports whether the limit of chat.update is nearly used up. Then the bot should use alternatives.

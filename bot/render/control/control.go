@@ -57,7 +57,7 @@ func TokensIn(body []byte) (tokens []ButtonToken) {
 	return tokens
 }
 
-// The regular expression printed matches a valid Print.
+// The regular expression "printed" matches a valid Print.
 var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // These are the action IDs of the buttons.

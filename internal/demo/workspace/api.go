@@ -17,7 +17,7 @@ const (
 	special tier = 600
 )
 
-// method is one Web API method. The caller of the function run holds the lock, unless the field open is true.
+// method is one Web API method. The caller of the function "run" holds the lock, unless the field "open" is true.
 type method struct {
 	run   func(c *call) (object, *apiError)
 	scope string // required scope; alternatives are separated by |
