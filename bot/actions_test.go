@@ -18,14 +18,14 @@ import (
 	"countersign/store"
 )
 
-// The map called elsewhere lists the buttons that neither clickHandler.act nor formOpener.form handles. The value is
-// the function that handles the button.
+// The map "elsewhere" lists the buttons that neither clickHandler.act nor formOpener.form handles. The value is the
+// function that handles the button.
 var elsewhere = map[string]string{
 	"ActHome": "clickHandler.handle", "ActPause": "clickHandler.handle", "ActLink": "action.linkOnly",
 	"ActRevoke": "grantHandler.clicked", "ActAccept": "grantHandler.clicked", "ActDecline": "grantHandler.clicked",
 }
 
-// The map unnamed lists the buttons that no function compares by name, with the reason for each.
+// The map "unnamed" lists the buttons that no function compares by name, with the reason for each.
 var unnamed = map[string]string{
 	"ActPage":      "each button in a modal turns a page",
 	"ActChoose":    "it is a prefix, which thread.ChoiceOf reads",

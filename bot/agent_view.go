@@ -57,7 +57,7 @@ func (c appContext) channel() string {
 // only in memory.
 type viewedChannels struct {
 	mu sync.Mutex
-	by map[string]viewedChannel // by user
+	by map[string]viewedChannel // the viewed channels, by user id
 }
 
 type viewedChannel struct {

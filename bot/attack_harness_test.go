@@ -41,7 +41,7 @@ func newAttackHarness(t testing.TB, adjust ...func(*harness)) *attackHarness {
 
 // target is a request under attack, with its card.
 type target struct {
-	control.ButtonToken // of the card's first button
+	control.ButtonToken // the token of the card's first button
 	channel, ts, root   string
 	order               string
 }

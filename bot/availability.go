@@ -75,8 +75,9 @@ func (e event) account() (a account) {
 }
 
 // news reports whether an event may say that an account was deactivated or reactivated, or that a person became a guest
-// or is no longer a guest. Slack sends the same event for other changes, such as each new status. So only the first
-// event about a guest counts, and only if the bot has looked up the person before, or the policy names the person.
+// or is no longer a guest. Slack sends the same event for other changes, such as each new status. Therefore only the
+// first event about a guest counts. In addition, the policy must name the guest, or the bot must have looked up the
+// guest before.
 func (a account) news(users *directory.Users, p *approvers.Policy) bool {
 	switch {
 	case a.ID == "":
@@ -98,7 +99,7 @@ func (e event) aboutGroup() bool {
 	return (e.Type == "subteam_created" || e.Type == "subteam_updated") && e.Group.ID != ""
 }
 
-// is reports whether the policy's name of a user group, an id or a handle, means this group.
+// is reports whether the policy means this group by a name. The name is an id or a handle.
 func (g userGroup) is(named string) bool { return named != "" && (named == g.ID || named == g.Handle) }
 
 // groupChanged handles a change of a user group. It makes the workflow recheck all requests that wait for people of the

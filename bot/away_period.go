@@ -38,7 +38,7 @@ func wordsOf(text string) words {
 	return out
 }
 
-// parseAway parses the text after "away". The parameter now is in the person's time zone.
+// parseAway parses the text after "away". The parameter "now" is in the person's time zone.
 func parseAway(text string, now time.Time) (awayPeriod, error) {
 	var out awayPeriod
 	w := timeParser{now}

@@ -38,9 +38,9 @@ type Config struct {
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
 	HTTP    *http.Client     // nil: a client with a timeout. Sockets use the proxy of this client, too
-	// Share returns the number of processes that share Slack's rate limits. The result hears is the time at which this
-	// process began to receive the messages that other processes send with Workflow.Tell. If this process does not receive
-	// them, hears is zero. If Share is nil, this process is the only one.
+	// Share returns the number of processes that share Slack's rate limits. Other processes send messages with
+	// Workflow.Tell. The result hears is the time at which this process began to receive these messages, or zero if it
+	// does not receive them. If Share is nil, this process is the only one.
 	Share func() (processes int, hears time.Time)
 	// Unlimited disables Slack's published rate limits, for a local workspace. Then the bot waits only after Slack has
 	// rejected a call because of a rate limit.
@@ -65,12 +65,12 @@ type Bot struct {
 	Gaps         *Gaps         // finds gaps, in which nothing was received, and reads their messages
 	Display      *Display      // shows outbox messages, and the progress of runs
 	Drafts       *Drafts       // show the model's text while the model writes it
-	Statuses     *Statuses     // the statuses under threads
-	Leftovers    *Leftovers    // messages that Slack refused to delete
-	Identities   *Identities   // who somebody is
-	Availability *Availability // who can be reached
-	Permissions  *Permissions  // the scopes of the bot token
-	Replicas     *Replicas     // the other processes that share Slack's limits
+	Statuses     *Statuses     // shows the statuses under threads
+	Leftovers    *Leftovers    // deletes messages later if Slack refused the deletion
+	Identities   *Identities   // asks Slack who a person is
+	Availability *Availability // asks Slack who can be reached
+	Permissions  *Permissions  // compares the scopes of the bot token with the needed scopes
+	Replicas     *Replicas     // shares Slack's limits with the other processes
 	access       *channelAccess
 	transport    transport.Transport
 }

@@ -29,7 +29,7 @@ var writers = map[string]bool{
 	"say": true, "strong": true, "soft": true, "code": true, "headline": true, "exact": true, "quoted": true, "small": true, "plainText": true, "button": true, "confirm": true,
 }
 
-// The map foreign lists the fields with text from people, models and tools.
+// The map "foreign" lists the fields with text from people, models and tools.
 var foreign = map[string]bool{
 	"Preview": true, "PreviewFault": true, "Quote": true, "AskerName": true, "Reason": true, "Result": true, "Args": true, "ClosedName": true, "Detail": true, "Problem": true,
 	"Description": true, "DelegateName": true, "AuthorName": true, "LastError": true,

@@ -23,8 +23,8 @@ import (
 // limits the period that is read.
 const (
 	mostChannels  = 500
-	mostMessages  = 1000 // messages of a channel, and of a thread
-	mostThreads   = 200  // of a channel
+	mostMessages  = 1000 // maximum number of messages per channel, and per thread
+	mostThreads   = 200  // maximum number of threads per channel
 	pageOfHistory = 200
 	// oldThreads limits the age of threads in which the bot does not take part. In such a thread, the bot reads new
 	// replies only if the thread began at most this long before the gap.
@@ -95,7 +95,7 @@ type catchUp struct {
 	*Gaps
 	me     directory.Self
 	gap    settings.Gap
-	since  time.Time           // the first start with this store
+	since  time.Time           // time of the first start with this store
 	oldest time.Time           // messages since this time are read
 	talks  map[string][]string // threads of recent conversations, by channel
 	found  int                 // number of messages that had not been received
@@ -300,7 +300,7 @@ func (c *catchUp) topLevel(ctx context.Context, ch history) (said []slack.Messag
 			break
 		}
 	}
-	for _, root := range c.talks[ch.id] { // threads that began before the history that was read above
+	for _, root := range c.talks[ch.id] { // threads whose first message is older than the messages that were read above
 		if !seen[root] {
 			seen[root] = true
 			threads = append(threads, root)

@@ -14,7 +14,8 @@ import (
 )
 
 // channelAccess finds out whether the bot may write in a channel, and tells the workflow. channelAccess follows Slack's
-// events about channels, and asks Slack after a refusal and before a card is posted. channelAccess writes no message.
+// events about channels, and asks Slack after Slack has refused a message, and before a card is posted. channelAccess
+// writes no message.
 type channelAccess struct {
 	*core
 	permissions *Permissions

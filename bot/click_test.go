@@ -337,7 +337,7 @@ func TestWhenSlackIsAskedAnew(t *testing.T) {
 			t.Errorf("%s: asked again: %t, want %t", what, again, want)
 		}
 	}
-	outsider := "U0004" // is refused, so the request stays unchanged
+	outsider := "U0004" // the bot refuses this person, so the request stays unchanged
 	times("medium risk", s.address().press(outsider, control.ActApprove), false)
 	times("high risk", s.refund().press(outsider, control.ActApprove), true)
 	address := s.address()

@@ -70,7 +70,7 @@ func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error)
 }
 
 // refuseForm rejects an otherwise valid form. The form shows the error at its first field, so the person keeps their
-// input. If the form has no fields, a view replaces the form. The parameter instead is the text of this view.
+// input. If the form has no fields, a view replaces the form. The parameter "instead" is the text of this view.
 func refuseForm(i interaction, instead *block.RichText, beside string) (answer any) {
 	fields := slices.Sorted(maps.Keys(i.View.State.Values))
 	if len(fields) == 0 {

@@ -416,7 +416,7 @@ func (b *Display) expire(ctx context.Context, me directory.Self, vm view.Model, 
 			return err
 		}
 		s.Channel, s.TS = at.channel, sent[0]
-		if s.TS != "" && s.Kind == store.OutboxReport { // it was posted in time, and only the record of the post is missing
+		if s.TS != "" && s.Kind == store.OutboxReport { // the message was posted in time, but the store has no record of the post
 			return recordShown(ctx, b.Outbox, s, d)
 		}
 	}

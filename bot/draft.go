@@ -21,7 +21,7 @@ import (
 // These values set the timing of drafts. If the model finishes before draftAfter, there is no draft, and only the
 // finished answer is posted.
 const (
-	draftAfter  = time.Second     // after the model's first words
+	draftAfter  = time.Second     // how long after the model's first words a draft begins
 	appendEvery = time.Second     // interval of chat.appendStream
 	updateEvery = 3 * time.Second // interval of chat.update, whose rate limit is half that of chat.appendStream
 )
@@ -375,7 +375,7 @@ func (w *streamWriter) record(ctx context.Context, said string) error {
 }
 
 // nextPieces returns the part of the remaining text that can be shown now. This part fits into the message, and later
-// text can't change its formatting. The result next is the end of this part. Text that does not fit is shown at the
+// text can't change its formatting. The result "next" is the end of this part. Text that does not fit is shown at the
 // end, in further messages.
 func (w *streamWriter) nextPieces(text string) (next int, pieces []markdown.Piece) {
 	n, pieces := markdown.SettledWithin(text[w.sent:], markdown.MaxBlocks-w.blocks, markdown.MaxMessageText-w.size)

@@ -23,7 +23,7 @@ type ephemeralReply struct {
 	channel     string // empty: direct message
 	thread      string
 	responseURL string // a URL from a click is used in direct messages; a URL from a slash command is used everywhere
-	command     bool   // from a slash command, perhaps in a channel where the bot is not a member
+	command     bool   // the recipient used a slash command, perhaps in a channel where the bot is not a member
 	replace     bool   // the answer replaces the clicked message, which only the recipient sees
 }
 

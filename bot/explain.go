@@ -108,7 +108,8 @@ const maxExplained = 5
 
 // explainRequests draws, for each request, who has to approve the request, why, and what has happened. If byName is
 // set, the person gave an id or a link, and explainRequests explains only requests that concern the person. Otherwise
-// the person used the shortcut on a message, which shows the same information, so there is no such check.
+// the person used the shortcut on a message. The message shows the same information, so explainRequests explains all of
+// its requests.
 func (b *explainer) explainRequests(ctx context.Context, words form.Explainer, who approvers.Identity, ids []string, byName bool) (*block.Builder, error) {
 	p := new(block.Builder)
 	for i, id := range ids {

@@ -21,8 +21,8 @@ import (
 // These values limit the text that is read from files. The bot sets these limits, because the text becomes part of the
 // model's context.
 const (
-	maxFileBytes  = 48 << 10 // per file
-	maxFilesBytes = 96 << 10 // all files of a message
+	maxFileBytes  = 48 << 10 // maximum text of one file
+	maxFilesBytes = 96 << 10 // maximum text of all files of a message
 	maxFilesTold  = 10
 	fileWait      = 10 * time.Second
 )
@@ -156,7 +156,7 @@ func (b *attachments) fetch(ctx context.Context, address string, most int) ([]by
 	case resp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("file: status %d", resp.StatusCode)
 	case strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") && !strings.HasSuffix(strings.ToLower(req.URL.Path), ".html"):
-		return nil, errUnread("Slack does not let me read it") // Slack's sign-in page
+		return nil, errUnread("Slack does not let me read it") // the answer is Slack's sign-in page
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, int64(most)+1))
 	if err != nil {

@@ -171,8 +171,8 @@ func (b *formOpener) readAbout(ctx context.Context, action string, s *form.Click
 	return nil
 }
 
-// noForm returns the reason why a person gets no form, or nil. The reason is missing authority, or a state of the
-// request that does not allow the action. If there is a reason, the caller records the attempt.
+// noForm returns the reason why a person gets no form, or nil. The person may lack authority, or the state of the
+// request may not allow the action. If there is a reason, the caller records the attempt.
 func noForm(action string, target form.ClickTarget, who approvers.Identity) *approvers.Denied {
 	if target.Elicitation != nil {
 		return target.Elicitation.Answerable(who, target.Now)

@@ -100,8 +100,8 @@ func TestHandOnThroughSlack(t *testing.T) {
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)")
 }
 
-// If the choice of a colleague is refused, the form names the same people as a refusal after the submission: also the
-// lead who was added by escalation.
+// If the choice of a colleague is refused, the error beside the field names the roles that may decide, as a refusal
+// after the submission does. These roles include the lead who was added by escalation.
 func TestHandOnNamesLead(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.policy.Defaults.EscalateAfter = 30 * time.Millisecond })

@@ -14,8 +14,8 @@ import (
 const (
 	lookFirst    = 100 * time.Millisecond // how often the bot checks whether Slack can deliver, until Slack can for the first time
 	lookEvery    = 2 * time.Second
-	receivedNote = time.Minute      // how often it is recorded that everything was received
-	quietHTTP    = 30 * time.Minute // over HTTP: after this time without a request the histories are read, because requests may be lost
+	receivedNote = time.Minute      // how often the bot records that it has received everything
+	quietHTTP    = 30 * time.Minute // over HTTP: if no request comes for this time, the bot reads the histories, because requests may be lost
 )
 
 // Gaps records the time up to which everything was received. After a start and after each gap, it schedules the
@@ -24,7 +24,7 @@ type Gaps struct {
 	*core
 	transport    transport.Transport
 	rereadAt     transport.ReceiptClock // gives receipt times to messages that are read from histories
-	gapsRecorded atomic.Int64           // the value of Listening.Began up to which all gaps are recorded
+	gapsRecorded atomic.Int64           // the value of Listening.Began when the last gap was recorded; a newer gap is not recorded yet if Began has changed since
 }
 
 // begin records the time of the very first start. With this record, the bot can later read all messages since the first

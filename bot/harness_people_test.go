@@ -161,7 +161,7 @@ func (h *harness) submits(user string, modal map[string]any, values map[string]a
 	return h.call("POST", fmt.Sprintf("/people/%s/views/%s/submit", user, modal["id"]), map[string]any{"values": values})
 }
 
-// The method quiet waits until the bot has received all deliveries, and no timer is due.
+// The method "quiet" waits until the bot has received all deliveries, and no timer is due.
 func (h *harness) quiet() {
 	h.t.Helper()
 	h.until("all is quiet", func() bool {

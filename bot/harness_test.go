@@ -284,7 +284,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// The function unhandled lists the timers of the deliveries that are not handled yet.
+// The function "unhandled" lists the timers of the deliveries that are not handled yet.
 func unhandled(t testing.TB, h *harness) []store.Timer {
 	t.Helper()
 	var due []store.Timer

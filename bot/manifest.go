@@ -20,7 +20,7 @@ const MaxAppName = 35
 type ManifestOptions struct {
 	Name string // name of the app
 	URL  string // the bot's public address, for requests over HTTP; empty: Socket Mode
-	// TokenRotation switches token rotation on. Slack does not allow to switch it off again.
+	// TokenRotation switches token rotation on. In Slack, nobody can switch token rotation off again.
 	TokenRotation bool
 	// Prompts are suggestions for people who open the app, at most approvers.MaxPrompts.
 	Prompts []approvers.Prompt

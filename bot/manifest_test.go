@@ -118,7 +118,7 @@ func TestScopesAreWhatTheCodeNeeds(t *testing.T) {
 	}
 }
 
-// The map beside lists events that the app does not subscribe to, because Slack sends another event with the same
+// The map "beside" lists events that the app does not subscribe to, because Slack sends another event with the same
 // meaning.
 var beside = map[string]bool{
 	"user_profile_changed": true, // Slack also sends user_change

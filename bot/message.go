@@ -133,8 +133,8 @@ func nameFor(who approvers.Identity) string {
 var markup = regexp.MustCompile(`<([@#!][^<>]*|[a-z]+:[^<>]*)>`)
 
 // readableText converts Slack's markup to plain text. readableText drops the bot's own mention. Each other mention
-// becomes an @ and a name: the name in Slack's markup or, for a person without a name there, the result of the function
-// called. readableText keeps the addresses of links, and unescapes the text.
+// becomes an @ and a name. The name comes from Slack's markup. If the markup has no name for a person, the parameter
+// called returns the name. readableText keeps the addresses of links, and unescapes the text.
 func readableText(text, me string, called func(user string) string) string {
 	text = markup.ReplaceAllStringFunc(text, func(token string) string {
 		return plainToken(token[1:len(token)-1], me, called)

@@ -108,8 +108,8 @@ func formRefusal(err error) string {
 	return cmp.Or(code, "no such method")
 }
 
-// fill replaces the loading view of a click with the form. The parameter at is the time of the click. If Slack refuses
-// the form, fill shows the refusal instead.
+// fill replaces the loading view of a click with the form. The parameter "at" is the time of the click. If Slack
+// refuses the form, fill shows the refusal instead.
 func (b *modals) fill(ctx context.Context, id string, at time.Time, v slack.ModalViewRequest) error {
 	b.mu.Lock()
 	o := b.open[id]

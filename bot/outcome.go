@@ -89,8 +89,9 @@ func (b *outcomes) refuse(ctx context.Context, d delivered, to ephemeralReply, c
 	return words, b.Requests.Refuse(ctx, click, refused, redraw, target.Named()...)
 }
 
-// erasedRequest returns the id of the clicked request if the store no longer has the clicked message or version, and
-// the history says that the texts of the request were erased. Otherwise erasedRequest returns "".
+// erasedRequest returns the id of the clicked request if the texts of the request were erased. This is so if the store
+// no longer has the clicked message or version, and the request's history has a record of the erasure. Otherwise
+// erasedRequest returns "".
 func (b *outcomes) erasedRequest(ctx context.Context, cause error, target form.ClickTarget) (string, error) {
 	request := target.Token.Ref
 	if target.Request != nil {

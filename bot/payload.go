@@ -34,7 +34,7 @@ type envelope struct {
 		Team       string `json:"team_id"`
 		Enterprise string `json:"enterprise_id"`
 	} `json:"authorizations"` // installations of the app that receive the event
-	Gap          *approvers.Gap `json:"gap"`                 // not from Slack: catch_up.go sets it for a message that is read long after it was written
+	Gap          *approvers.Gap `json:"gap"`                 // not from Slack: catch_up.go sets Gap for a message that the bot reads long after a person wrote the message
 	LimitedSince int64          `json:"minute_rate_limited"` // for eventsLimited: the minute in which the limit began, in Unix seconds
 }
 
@@ -68,7 +68,7 @@ type event struct {
 	Message    *event          `json:"message"`          // for message_changed: the current version
 	Previous   *event          `json:"previous_message"` // for message_changed and message_deleted: the previous version
 	DeletedTS  string          `json:"deleted_ts"`
-	Tab        string          `json:"tab"` // for app_home_opened
+	Tab        string          `json:"tab"` // the opened tab, for app_home_opened
 	Files      []attachment    `json:"files"`
 	Assistant  assistantThread `json:"assistant_thread"`
 	Context    appContext      `json:"context"`     // the viewed channel, for app_context_changed and app_home_opened
@@ -104,7 +104,7 @@ type interaction struct {
 	Type        string    `json:"type"`
 	App         string    `json:"api_app_id"`
 	TriggerID   string    `json:"trigger_id"`
-	Callback    string    `json:"callback_id"` // for shortcuts
+	Callback    string    `json:"callback_id"` // the callback ID of a shortcut
 	ResponseURL string    `json:"response_url"`
 	User        named     `json:"user"`
 	Team        named     `json:"team"`

@@ -87,8 +87,8 @@ func postedAgain(n int) string {
 	return block.Plural(n, "message") + " had been deleted. They are being posted again: write the command once more for their links."
 }
 
-// readFor returns the waiting items, and the person's identity with every relevant user group. The result more is true
-// if readFor has not read all items.
+// readFor returns the waiting items, and the person's identity with every relevant user group. The result "more" is
+// true if readFor has not read all items.
 func (b *pendingItems) readFor(ctx context.Context, user string, p *approvers.Policy) (who approvers.Identity, all []view.PendingItem, more bool, err error) {
 	if who, err = b.identities.member(ctx, user, p); err != nil {
 		return who, nil, false, err

@@ -88,7 +88,7 @@ func (b *posts) update(ctx context.Context, s store.OutboxMessage, d block.Rende
 	return d, nil
 }
 
-// post posts those Slack messages of an outbox message that are not in Slack yet. The parameter there has the
+// post posts those Slack messages of an outbox message that are not in Slack yet. The parameter "there" has the
 // timestamps of the messages that are in Slack, by part. If the first message is in Slack, post updates it, because it
 // shows an earlier state. post returns the channel and the timestamp of the first message, and the outbox message with
 // the content that Slack accepted.
@@ -340,7 +340,7 @@ func (b *posts) hasFile(ctx context.Context, s store.OutboxMessage, at destinati
 // endStream ends the stream of a message, because Slack does not change a message during its stream.
 func (b *posts) endStream(ctx context.Context, channel, ts string) error {
 	_, _, err := b.api.StopStreamContext(ctx, channel, ts)
-	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // the message is no longer a stream, or else the change that follows will fail
+	if err == nil || slackapi.IsRefused(err) || hasNoMethod(ctx, err) { // the message is no longer a stream; if it still is, the change that follows fails
 		return nil
 	}
 	return fmt.Errorf("chat.stopStream: %w", slackapi.WithDelay(err))

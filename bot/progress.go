@@ -20,7 +20,7 @@ import (
 // These values set the timing of progress. Each update calls chat.update and assistant.threads.setStatus.
 const (
 	progressAfter = time.Second             // most runs end sooner, and show no progress
-	stepEvery     = 2900 * time.Millisecond // per message, for all its runs; slightly less than updateEvery, so that no update is skipped
+	stepEvery     = 2900 * time.Millisecond // interval between two updates of one message; slightly less than updateEvery, so that no update is skipped
 )
 
 // Progress shows the progress of one try of a run. Close must be called when the try ends.

@@ -22,7 +22,7 @@ type recordingTransport struct {
 type sent struct {
 	method string
 	form   url.Values
-	body   string // as it was sent, decoded
+	body   string // the sent body, decoded
 }
 
 // noAnswer is an answer that makes Slack unreachable.
@@ -116,7 +116,7 @@ func person(change func(u, profile map[string]any)) func(url.Values) string {
 	}
 }
 
-// The method times counts how often the bot has told people the words. The count begins at the call with the index
+// The method "times" counts how often the bot has told people the words. The count begins at the call with the index
 // since.
 func (t *recordingTransport) times(since int, words string) (n int) {
 	t.mu.Lock()

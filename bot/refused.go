@@ -22,9 +22,9 @@ import (
 // the bot tries it again.
 const (
 	kindRefused   = 24 * time.Hour
-	usualRefused  = time.Hour // a kind of block that Slack has had for years
+	usualRefused  = time.Hour // for a kind of block that Slack has had for years
 	methodRefused = time.Hour
-	methodFailed  = 10 * time.Minute // a method whose answers were not in Slack's format
+	methodFailed  = 10 * time.Minute // for a method whose answers were not in Slack's format
 )
 
 // These are the names of refused features that are not kinds of blocks.
@@ -113,7 +113,7 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 }
 
 // markMissing records that Slack does not have an optional method of its API, or does not let the app use it. The
-// parameter instead is a text for the log. The text describes the bot's behaviour without the method.
+// parameter "instead" is a text for the log. The text describes the bot's behaviour without the method.
 func (r *refusedBySlack) markMissing(ctx context.Context, method, instead string, cause error) {
 	lasts := methodRefused
 	if slackapi.IsUnusable(cause) {
@@ -168,7 +168,7 @@ func (r *refusedBySlack) inSimplerForms(
 	if err != nil || cause == nil {
 		return sent, whole, err
 	}
-	if silent { // Slack gave no reason; it refuses this message's content, or a newer kind of block that the accepted form lacks
+	if silent { // Slack gave no reason: perhaps it refuses the content of this message, or a newer kind of block that the accepted form does not have
 		newly = slices.DeleteFunc(m.Kinds(), func(kind string) bool { return slices.Contains(sent.Kinds(), kind) || block.IsUsualKind(kind) })
 	}
 	news := false
@@ -200,7 +200,7 @@ func simplerThan(form block.Simplicity, sent block.Message) block.Simplicity {
 }
 
 // kindsNamed returns the kinds of blocks that Slack's error names as not accepted. Any complaint about a block of a
-// newer kind counts as a refusal of this kind. The result said is false if Slack gave no reason.
+// newer kind counts as a refusal of this kind. The result "said" is false if Slack gave no reason.
 func kindsNamed(m block.Message, err error) (kinds []string, said bool) {
 	faults, said := slackapi.BlockFaults(err)
 	for _, f := range faults {

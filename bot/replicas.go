@@ -38,8 +38,8 @@ func (b *Replicas) send(m replicaMessage) {
 	}
 }
 
-// invalidate drops the cached answers that an event makes invalid, in all replicas. The replica that handles the event
-// may be another than the replica that received it, and a third one may check who can decide.
+// invalidate drops the cached answers that an event makes invalid, in all replicas. One replica may receive the event,
+// another replica may handle it, and a third replica may check who can decide.
 func (b *Replicas) invalidate(e event) {
 	b.users.Invalidate(e.Type, e.userID())
 	b.send(replicaMessage{Event: e.Type, User: e.userID()})

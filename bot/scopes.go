@@ -152,7 +152,7 @@ func (p *Permissions) retryUnreached(ctx context.Context) {
 	p.retry(ctx)
 }
 
-// afterRefusal is called after a refusal was recorded. The parameter before is the value of retries when the refused
+// afterRefusal is called after a refusal was recorded. The parameter "before" is the value of retries when the refused
 // call began. If a retry began during the call, the cause of the refusal may have ended. In this case, afterRefusal
 // tries all refused messages again.
 func (p *Permissions) afterRefusal(ctx context.Context, before int64) {

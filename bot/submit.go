@@ -300,8 +300,9 @@ func (b *submissionHandler) examineColleague(ctx context.Context, r approvers.Re
 	return nil
 }
 
-// examineAllowance returns the errors of the form for a grant. If Slack does not identify the person in time, a number
-// above what the person may allow is reported after the submission.
+// examineAllowance returns the errors of the form for a grant. If Slack does not identify the person in time,
+// examineAllowance does not check the person's limits. In this case, the person learns only after the submission that a
+// number is too high.
 func (b *submissionHandler) examineAllowance(ctx context.Context, r approvers.Request, i interaction) map[string]string {
 	in := approvers.DecisionContext{Policy: b.Views.Policy(), Now: b.Now()}
 	a, faults := form.ParseAllowance(r, in.Policy, i.View.answers)

@@ -96,7 +96,7 @@ func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel,
 		return form.ClickTarget{Token: token}, err
 	}
 	named := a.ActionID
-	if named == control.ActFeedback { // its two buttons share one action, which is not beside the value of a button
+	if named == control.ActFeedback { // the JSON of a feedback button does not have the action ID before the value, so find looks only for the value
 		named = ""
 	}
 	target, err := b.find(ctx, token, named)
@@ -104,8 +104,8 @@ func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel,
 	if err != nil && !errors.Is(err, errUnrecorded) {
 		return target, err
 	}
-	// If the clicked message is a copy or a duplicate, this is the reason also for a version that was never recorded.
-	// Another click there can't help.
+	// A message with an unrecorded version (errUnrecorded) may also be a copy or a duplicate. If it is, ofClick returns
+	// that error, because another click on this message can't help.
 	if elsewhere := b.checkPlace(ctx, i, target, channel, ts); elsewhere != nil {
 		return target, elsewhere
 	}

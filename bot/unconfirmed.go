@@ -105,8 +105,8 @@ func (p *unconfirmedPosts) recorded(message string) {
 	delete(p.begun, message)
 }
 
-// doubt means that Slack may have an unrecorded message of an outbox message. A search is sure to find this message
-// only if the search began after the counter had the value count, and after the time until.
+// doubt means that Slack may have an unrecorded message of an outbox message. Only a later search is sure to find this
+// message: it must have begun after the counter had the value count, and after the time until.
 type doubt struct {
 	count uint64
 	until time.Time

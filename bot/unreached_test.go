@@ -395,12 +395,12 @@ func TestMissingScopesAreThoseInUse(t *testing.T) {
 	}
 }
 
-// Slack refuses one message because the bot is not in the channel. If Slack says, when the bot asks, that the bot is a
-// member, only this message is sent to another address. If the bot is not a member, or Slack does not answer this, all
-// open messages of the channel are sent to other addresses.
+// Slack refuses one message because the bot is not in the channel. The bot then asks Slack whether it is a member of
+// the channel. If it is a member, only this message is sent to another address. If it is not a member, or Slack does
+// not say, all open messages of the channel are sent to other addresses.
 func TestOneMessageIsRefusedInAChannel(t *testing.T) {
 	for name, c := range map[string]struct {
-		info  string // Slack's answer to conversations.info, if it refuses
+		info  string // the code with which Slack refuses conversations.info; empty: Slack does not refuse it
 		moves bool
 	}{
 		"a member": {"", false}, "Slack does not say": {"access_denied", true},
@@ -438,8 +438,9 @@ func TestOneMessageIsRefusedInAChannel(t *testing.T) {
 	}
 }
 
-// Of the events about a guest, only the first one is stored, and only if the policy names the guest or the bot has
-// looked the guest up. The event that says that the person is no longer a guest is stored, too.
+// The first event about a guest is stored if the policy names the guest, or if the bot has looked the guest up. Later
+// events about the guest are not stored. When the person is no longer a guest, the event about this change is stored,
+// too.
 func TestEventsAboutGuests(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -9,7 +9,7 @@ import (
 )
 
 // Cache keeps values for a limited time. Callers of Get share requests. For each key, one request is under way at a
-// time, and at most one more waits for it. Cache is safe for concurrent use.
+// time, and at most one other request waits until the first one has ended. Cache is safe for concurrent use.
 type Cache[T any] struct {
 	now      func() time.Time
 	keep     time.Duration
@@ -34,7 +34,7 @@ type request[T any] struct {
 	done  chan struct{}
 	v     T
 	err   error
-	left  bool // the caller that made the request gave up, so the others have no result
+	left  bool // the caller that made the request has given up, so the other callers get no result
 }
 
 func NewCache[T any](now func() time.Time, keep time.Duration) *Cache[T] {
@@ -93,7 +93,7 @@ func (m *Cache[T]) lead(ctx context.Context, key string, r, before *request[T], 
 			delete(m.requests, key)
 		}
 	}()
-	r.left = true // stays if ask panics
+	r.left = true // r.left stays true if ask panics
 	if before != nil {
 		select {
 		case <-before.done:

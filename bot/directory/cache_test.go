@@ -53,7 +53,7 @@ func TestMemory(t *testing.T) {
 // requester counts the requests of a cache, and answers them one by one.
 type requester struct {
 	cache   *Cache[int]
-	asked   int // a call of ask and synctest.Wait never overlap
+	asked   int // needs no lock, because a call of ask and synctest.Wait never overlap
 	proceed chan error
 	got     []string // the results of all calls of Get, in the order in which they returned
 }
@@ -132,7 +132,7 @@ func TestRequestFails(t *testing.T) {
 		r.starts(ctx, 1, true)
 		r.starts(ctx, 1, true)
 		r.starts(t.Context(), 2, true)
-		giveUp() // the caller that makes the current request, and the caller that is to make the next one
+		giveUp() // cancels two callers: one makes the current request, and the other is to make the next request
 		synctest.Wait()
 		r.want(t, 2, "0 context canceled")
 		r.answers(ctx.Err())

@@ -96,9 +96,9 @@ func (p *Channels) ID(ctx context.Context, channel string) (string, error) {
 		cache *Cache[map[string]string]
 		fresh bool
 		list  func(context.Context) (map[string]string, error)
-	}{{p.own, false, p.listOwn}, {p.ids, false, p.list}, {p.ids, true, p.list}} { // last: the channel may be newer than the cached list
+	}{{p.own, false, p.listOwn}, {p.ids, false, p.list}, {p.ids, true, p.list}} { // the last list is not read from the cache, because the channel may be newer than the cached list
 		ids, err := from.cache.Get(ctx, "", from.fresh, func() (map[string]string, error) { return from.list(ctx) })
-		if err != nil && (i > 0 || slackapi.RetryDelay(err) > 0) { // if Slack refuses the first list, the next one has all names
+		if err != nil && (i > 0 || slackapi.RetryDelay(err) > 0) { // if Slack refuses the first list, the second list has its names, too
 			return "", err
 		}
 		if id, ok := ids[name]; ok {

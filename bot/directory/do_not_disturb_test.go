@@ -17,7 +17,7 @@ func TestQuietEnd(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		status slack.DNDStatus
-		until  time.Duration // 0: can be disturbed
+		until  time.Duration // zero: the person can be disturbed
 	}{
 		{"nothing set", slack.DNDStatus{}, 0},
 		{"tonight", slack.DNDStatus{Enabled: true, NextStartTimestamp: at(8 * time.Hour), NextEndTimestamp: at(18 * time.Hour)}, 0},

@@ -42,8 +42,8 @@ func (d *Users) ClickerOfAll(ctx context.Context, user string, p *approvers.Poli
 
 func isFresh(risk approvers.Risk) bool { return risk >= approvers.High || !risk.Valid() }
 
-// Identify returns the identity of a person, with the person's groups among the given user groups. If fresh is set,
-// Identify does not use cached answers.
+// Identify returns the identity of a person. The identity includes each of the given user groups in which the person is
+// a member. If fresh is set, Identify does not use cached answers.
 func (d *Users) Identify(ctx context.Context, user string, groups []string, fresh bool) (approvers.Identity, error) {
 	who, err := d.Who(ctx, user, fresh)
 	if err != nil || who.ID == "" {
@@ -52,8 +52,8 @@ func (d *Users) Identify(ctx context.Context, user string, groups []string, fres
 	return d.AddGroups(ctx, who, user, groups, fresh)
 }
 
-// AddGroups adds the person's groups among the given user groups to an identity. user is the id under which Slack named
-// the person. If fresh is set, AddGroups does not use cached answers.
+// AddGroups adds user groups to an identity: each of the given groups in which the person is a member. user is the id
+// under which Slack named the person. If fresh is set, AddGroups does not use cached answers.
 func (d *Users) AddGroups(ctx context.Context, who approvers.Identity, user string, groups []string, fresh bool) (approvers.Identity, error) {
 	if len(groups) == 0 {
 		return who, nil

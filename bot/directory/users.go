@@ -17,7 +17,8 @@ import (
 // IdentityTTL is how long Slack's answer about a person or a group is cached. Events invalidate the answer sooner.
 const IdentityTTL = time.Minute
 
-// lostTTL is how long the cache keeps whether an account was deactivated or a guest's account.
+// lostTTL is the lifetime of an entry of the cache Users.lost. An entry says whether an account was deactivated, or was
+// a guest's account.
 const lostTTL = 30 * 24 * time.Hour
 
 // Users looks up the identities of people. Users asks Slack, or uses Slack's recent answers. Users is safe for
@@ -170,7 +171,8 @@ func CalledName(u slack.User) string {
 // Known returns Slack's record of a user if it was read recently. Known makes no call.
 func (d *Users) Known(user string) (slack.User, bool) { return d.users.peek(user) }
 
-// Forget clears the caches of Slack's answers. Forget keeps the record of deactivated accounts (WasDeactivated).
+// Forget clears the caches of Slack's answers. Forget keeps the record of deactivated accounts and of guests' accounts
+// (WasLost).
 func (d *Users) Forget() {
 	d.users.forget("")
 	d.groups.forget("")
@@ -190,7 +192,7 @@ const Slackbot = "USLACKBOT"
 type Self struct {
 	User       string // the bot's own user id
 	Bot        string
-	App        string // empty if Slack does not provide it
+	App        string // the app's id; empty if Slack does not provide it
 	Team       string
 	Enterprise string
 	URL        string // URL of the workspace, with its final slash

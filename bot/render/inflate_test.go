@@ -20,15 +20,15 @@ import (
 	"countersign/store"
 )
 
-// The map wordy lists the fields of the state that hold texts of people, models and tools, or names. The length and the
-// content of these texts are unlimited. The value true marks texts. The value false marks names, because names are
+// The map "wordy" lists the fields of the state that hold texts of people, models and tools, or names. The length and
+// the content of these texts are unlimited. The value true marks texts. The value false marks names, because names are
 // shorter.
 var wordy = map[string]bool{
 	"Preview": true, "PreviewFault": true, "Quote": true, "Reason": true, "Text": true, "Result": true, "Why": true, "Note": true, "Prompt": true, "Fault": true,
 	"AskerName": false, "Name": false, "ByName": false, "ClosedName": false, "AuthorName": false, "Title": false, "Tool": false, "ToName": false, "GivenBy": false,
 }
 
-// The map many names the list fields that may be longer than in the fixtures.
+// The map "many" names the list fields that may be longer than in the fixtures.
 var many = map[string]bool{"Why": true, "Decisions": true, "Edits": true, "Invited": true, "Joined": true, "Calls": true, "Queued": true, "Covers": true, "Lacks": true}
 
 // alphabets are the parts of random texts: characters of each width, characters that are longer when shown, and
@@ -116,7 +116,7 @@ func (f inflater) value(name string, v reflect.Value) reflect.Value {
 	return v
 }
 
-// An inflater also makes states that can't occur. The function legal repairs them. It keeps the message and the head,
+// An inflater also makes states that can't occur. The function "legal" repairs them. It keeps the message and the head,
 // because only the bot writes heads. It gives each call a request of its own. In a bundle, it takes back arguments and
 // previews that are too long, because calls with long arguments have their own cards.
 func legal(s *view.Model, before view.Model) {

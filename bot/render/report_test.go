@@ -116,7 +116,7 @@ func TestWeeklyReportIsLate(t *testing.T) {
 }
 
 // mentionsNobody checks that names with Slack's markup for mentions mention nobody. mentionsNobody returns the blocks
-// as // JSON.
+// as JSON.
 func mentionsNobody(t *testing.T, m block.Message) string {
 	t.Helper()
 	blocks, err := json.Marshal(m.Blocks)

@@ -14,14 +14,14 @@ import (
 // words of the requester do not count.
 const (
 	plainWords     = 70
-	wordsWithMore  = 110 // with stages, an edit, a question, or a warning
+	wordsWithMore  = 110 // words of a card with stages, an edit, a question, or a warning
 	decidedLines   = 2
 	buttonsOnARow  = 4
-	unknownWords   = 110 // for the question about an unknown outcome
+	unknownWords   = 110 // words of the question about an unknown outcome
 	minCardsCounts = 45
 )
 
-// The slice called more lists the cards that may have more than plainWords words.
+// The slice "more" lists the cards that may have more than plainWords words.
 var more = []string{
 	"again_card", "again_card_did_not", "again_card_earlier", "again_card_happened", "again_card_own", "card_answer_edited", "card_deleted", "card_edited", "card_handed_on", "card_hostile", "card_long",
 	"card_own_agreed", "card_remarks", "card_reworded", "card_roles", "card_stages", "card_step_up", "paused_card",

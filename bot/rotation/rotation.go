@@ -25,7 +25,7 @@ import (
 type App struct {
 	ClientID     string
 	ClientSecret string
-	RefreshToken string // the first refresh token; after its first use, the bot has its own
+	RefreshToken string // the bot's first refresh token; after that, the bot uses the refresh tokens from Slack's answers
 }
 
 // Options configure a Keeper. App, Store and Log are required.
@@ -48,7 +48,7 @@ const (
 	settled  = time.Minute      // Slack's answers about the previous token may arrive this long after a renewal
 	patience = time.Minute      // the time that another replica has to renew the token
 
-	claimTime = 15 * time.Second // the time that a replica has to get the claim when it starts
+	claimTime = 15 * time.Second // how long a starting replica waits for the claim
 	callTime  = 10 * time.Second // the time limit of a call of Slack, and of a transaction
 )
 
@@ -62,13 +62,13 @@ type Keeper struct {
 	used    string  // the bot token in use
 	got     string  // the bot token from this process's last exchange
 	unsaved *tokens // tokens from Slack that are not in the store yet
-	alone   bool    // exchange the operator's new refresh token without the claim, because only this replica may know it
+	alone   bool    // exchange the operator's new refresh token without the claim, because the other replicas may not have this token
 
 	mu       sync.Mutex
 	app      App
 	refused  map[string]error // by digest: refresh tokens that Slack has refused
 	expired  bool             // Slack says that the bot token has expired
-	failures int              // since the last success
+	failures int              // number of failures since the last success
 	next     time.Time        // the time of the next try after a failure
 	failed   error            // the result of the last round
 	current  tokens
@@ -91,9 +91,9 @@ func New(o Options) *Keeper {
 	return &Keeper{o: o, app: o.App, wake: make(chan struct{}, 1), refused: map[string]error{}}
 }
 
-// Token returns a valid bot token for the start of the bot. If the stored token is too old, or Slack refuses it, Token
-// renews it, or waits until another replica has renewed it. If Slack also refuses the token that Token has just got,
-// the error wraps ErrRefused.
+// Token returns a valid bot token for the start of the bot. If the stored token is too old, or if Slack refuses it,
+// Token renews the token. If another replica has the claim, Token waits until that replica has renewed the token. If
+// Slack also refuses the token that Token has just got, the error wraps ErrRefused.
 func (k *Keeper) Token(ctx context.Context) (string, error) {
 	defer func() { k.alone = false }()
 	for began, refused, problem := k.o.Now(), "", "the bot token is no longer valid"; ; {
@@ -303,8 +303,8 @@ func (k *Keeper) renewed(ctx context.Context) (tokens, error) {
 	return k.save(ctx)
 }
 
-// due returns the refresh token with which the bot token is to be renewed now. If no renewal is due, token is empty. If
-// a renewal is due and impossible, token is empty, too, and err says why.
+// due returns the refresh token with which the bot token must be renewed now. If no renewal is due, token is empty. If
+// a renewal is due but impossible, token is empty, and err says why.
 func (k *Keeper) due(t tokens) (token string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

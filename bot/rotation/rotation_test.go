@@ -34,7 +34,7 @@ type fixture struct {
 	*testing.T
 	ctx   context.Context
 	stop  context.CancelFunc
-	path  string // of the store
+	path  string // path of the store
 	ws    *workspace.Server
 	db    *bolt.Store
 	log   *lockedText
@@ -42,10 +42,10 @@ type fixture struct {
 	work  sync.WaitGroup
 
 	mu        sync.Mutex
-	ahead     time.Duration // by this time, the clock of the processes is ahead of Slack's clock
+	ahead     time.Duration // how far the clock of the processes is ahead of Slack's clock
 	exchanges int
 	down      bool                       // Slack can't be reached
-	refusal   string                     // the code with which auth.test refuses all tokens; empty: it does not
+	refusal   string                     // the code with which auth.test refuses all tokens; empty: auth.test answers as usual
 	answer    func(*http.Response) error // changes the answers of oauth.v2.access; may be nil
 }
 
@@ -149,7 +149,7 @@ type bot struct {
 
 	mu    sync.Mutex
 	token string
-	used  int // how many tokens it has used
+	used  int // how many tokens the process has used
 }
 
 // begin starts a process.
@@ -267,7 +267,7 @@ func (m member) Enter(ctx context.Context, _ string) (context.Context, func(), b
 	return ctx, func() {}, m.board.bots[0] == m.of
 }
 
-// lockedText is a log.
+// lockedText collects the lines of a log.
 type lockedText struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -371,7 +371,7 @@ func TestNewTokenRefused(t *testing.T) {
 func TestRefusedWithoutClaim(t *testing.T) {
 	inFakedTime(t, func(f *fixture) {
 		b := f.started(app)
-		b.stop() // and keeps the claim
+		b.stop() // the stopped process keeps the claim
 		pass(time.Hour)
 		f.ws.ExpireTokens()
 		if _, err := f.begin(app, f.db); err == nil || !strings.Contains(err.Error(), "(token_expired), and the replica that should renew it does not") {
@@ -534,7 +534,7 @@ func TestEndBeforeCommit(t *testing.T) {
 	}
 }
 
-// readOnly is a store that commits only a number of transactions before it is mended.
+// readOnly is a store that commits a number of transactions, and refuses all others until it is mended.
 type readOnly struct {
 	store.Store
 	mu      sync.Mutex
@@ -735,9 +735,9 @@ func TestLostRow(t *testing.T) {
 	}
 }
 
-// If another process with another client secret has written a newer row, a bot that can't decrypt the row does not
-// replace it. The bot works with its own token, and uses no refresh token that the row lists. With a new refresh token
-// from the operator, the bot replaces the row.
+// A process with another client secret has written a newer row. A bot that can't decrypt the row does not replace it.
+// The bot works with its own token, and uses no refresh token that the row lists. With a new refresh token from the
+// operator, the bot replaces the row.
 func TestNewerRow(t *testing.T) {
 	inFakedTime(t, func(f *fixture) {
 		b := f.started(app)

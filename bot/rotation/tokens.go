@@ -34,7 +34,7 @@ type pair struct {
 
 func (t tokens) valid(now time.Time) bool { return t.Access != "" && now.Before(t.Expires) }
 
-// part returns the time at which n parts of m of the token's lifetime have passed.
+// part returns the time at which the fraction n/m of the token's lifetime has passed.
 func (t tokens) part(n, m time.Duration) time.Time {
 	return t.Issued.Add(t.Expires.Sub(t.Issued) * n / m)
 }
@@ -45,8 +45,9 @@ func digest(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// BotToken decrypts the bot token in a row of the store. If the bot can get its first token, the result is empty. If it
-// can't, because a token that it can't decrypt has used the operator's refresh token up, the error wraps ErrRefused.
+// BotToken decrypts the bot token in a row of the store. If the row has no token that the app can decrypt, there are
+// two cases. If the operator's refresh token was not used yet, the bot can get its first token, and the result is
+// empty. Otherwise the error wraps ErrRefused.
 func (a App) BotToken(row settings.SlackToken) (string, error) {
 	token := a.open(row.Sealed).Access
 	if token == "" && slices.Contains(row.Given, digest(a.RefreshToken)) {
@@ -56,8 +57,9 @@ func (a App) BotToken(row settings.SlackToken) (string, error) {
 }
 
 // read reads the stored tokens. A damaged row counts as missing. If the row has no tokens for this app, read returns
-// the tokens in memory. If the row is newer than these, another process has written it with other credentials. Then the
-// tokens that read returns have no refresh token, so that this replica does not replace the row.
+// the tokens in memory. If the row is newer than the tokens in memory, another process with other credentials has
+// written the row. In this case, read returns the tokens without a refresh token, so that this replica does not replace
+// the row.
 func (k *Keeper) read(ctx context.Context) (t tokens, err error) {
 	err = k.o.Store.View(ctx, func(r store.Reader) (err error) {
 		t.SlackToken, _, err = settings.ReadSlackToken(r)
@@ -124,7 +126,8 @@ func (k *Keeper) tryStore(ctx context.Context) error {
 var errReplaced = errors.New("another process has renewed the bot token")
 
 // save stores the unsaved tokens. If another process has renewed the same tokens meanwhile, save returns the tokens of
-// that process: with a short delay, Slack accepts a refresh token twice. save continues when ctx ends.
+// that process. This can happen, because Slack accepts a refresh token twice within a short time. save continues when
+// ctx ends.
 func (k *Keeper) save(ctx context.Context) (tokens, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()

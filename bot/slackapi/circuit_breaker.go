@@ -28,12 +28,12 @@ type circuitBreaker struct {
 	down     bool
 	watched  bool // the method watch sends the probes; otherwise the callers send them
 	probing  bool
-	pause    time.Duration // between probes
+	pause    time.Duration // time between two probes
 	next     time.Time     // when the next probe is due
 }
 
 const (
-	downAfter    = 5 // failures in a row
+	downAfter    = 5 // number of consecutive failures after which Slack counts as down
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 	probeTime    = 10 * time.Second // less than the timeout of the call that may have started the probe

@@ -31,13 +31,13 @@ type sharing struct {
 // pace is the rate of a bucket.
 type pace struct {
 	every time.Duration // the interval between calls after a burst
-	burst int           // number of calls
+	burst int           // number of calls in a burst
 }
 
 // bucket allows a short burst of calls, then one call per interval. A full bucket allows a whole burst.
 type bucket struct {
-	whole pace      // of all processes together
-	pace            // of this process
+	whole pace      // the rate of all processes together
+	pace            // the rate of this process
 	paid  time.Time // when the bucket is full again, if no more calls are counted
 	held  time.Time // Slack accepts no call before this time, and then only one call
 }
@@ -192,8 +192,8 @@ func (p *callLimit) queued(now time.Time, e CallPriority) bool {
 	return !e.Retry && p.turns[p.line(e)].After(now)
 }
 
-// turn assigns a time to a call that can't be made now. The time is later than the times of all calls of its line that
-// were put off before.
+// turn assigns a time to a call that can't be made now. The time is later than the times of all earlier calls in the
+// same line.
 func (p *callLimit) turn(now time.Time, e CallPriority) time.Time {
 	spacing := 100 * time.Millisecond
 	if p.meter != nil {

@@ -11,7 +11,7 @@ const (
 	PriorityFirst                     // urgent work, such as the cards of critical calls
 	PriorityNormal                    // everything else that people act on
 	PriorityReply                     // answers for the requester
-	PriorityLast                      // information only
+	PriorityLast                      // messages that only inform
 	PriorityTransient                 // a state that will soon be replaced; it may be skipped
 	priorities
 )

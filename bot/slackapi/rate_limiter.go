@@ -31,8 +31,8 @@ type rateLimiter struct {
 	mu       sync.Mutex
 	share    func() (n int, hears time.Time) // see Options.Share
 	sharedBy sharing                         // the latest result of share
-	limits   map[string]*callLimit           // by method, and by method and channel
-	refused  string                          // the channel in which a post was refused last
+	limits   map[string]*callLimit           // the limits so far, by callLimit.key
+	refused  string                          // the channel of the last refused post
 	refusals time.Time                       // the end of that refusal
 }
 
@@ -57,7 +57,7 @@ func newRateLimiter(o Options) *rateLimiter {
 type Call struct {
 	Method  string
 	Outcome CallOutcome
-	Began   time.Time // before the wait for the call's turn
+	Began   time.Time // when the call began, before it waited for its turn
 }
 
 // CallOutcome says how a call ended.
@@ -65,10 +65,10 @@ type CallOutcome string
 
 // These are the outcomes of calls.
 const (
-	CallAnswered CallOutcome = "answered" // with success or with a refusal
+	CallAnswered CallOutcome = "answered" // Slack answered with success or with a refusal
 	CallLimited  CallOutcome = "limited"  // Slack asked the bot to wait
-	CallFailed   CallOutcome = "failed"   // no usable answer
-	CallPutOff   CallOutcome = "put_off"  // not made, because its turn has not come or Slack does not answer
+	CallFailed   CallOutcome = "failed"   // there was no usable answer
+	CallPutOff   CallOutcome = "put_off"  // the call was not made: its turn has not come, or Slack does not answer
 )
 
 // errNoTurn says that a call was not made, because it is too early for the call.
@@ -239,7 +239,7 @@ func (l *rateLimiter) take(method, channel string, e CallPriority) (wait time.Du
 // redrawAgain is the pause before the next try of a post, if the limit does not allow the message's later update.
 const redrawAgain = 5 * time.Second
 
-// The map creating lists the methods for new messages that may need an update later.
+// The map "creating" lists the methods for new messages that may need an update later.
 var creating = map[string]bool{posting: true, "chat.startStream": true}
 
 // scarce reports whether the limit of chat.update is nearly used up. Then the bot should use alternatives.
@@ -311,7 +311,7 @@ func (l *rateLimiter) divide() {
 type Told struct {
 	Method  string        `json:"method"`
 	Channel string        `json:"channel,omitempty"` // channel of a post
-	Wait    time.Duration `json:"wait,omitempty"`    // how long no such call may be made
+	Wait    time.Duration `json:"wait,omitempty"`    // for this time, no process may make such a call
 	First   time.Duration `json:"first,omitempty"`   // how long a call of PriorityFirst waits for its turn
 }
 

@@ -37,7 +37,7 @@ type limiterHarness struct {
 // passed is a call that was made.
 type passed struct {
 	method, channel, text string
-	at                    time.Duration // since the test began
+	at                    time.Duration // time since the test began
 }
 
 func newLimiterHarness(t *testing.T, unlimited bool) *limiterHarness {
@@ -347,7 +347,7 @@ func TestSharedLimits(t *testing.T) {
 		g := newLimiterHarness(t, false)
 		processes := 1
 		g.gov.share = func() (int, time.Time) { return processes, time.Time{} }
-		posts := func(channel string) (n int) { // in a minute
+		posts := func(channel string) (n int) { // counts the posts that are made within a minute
 			for end := time.Now().Add(time.Minute); ; n++ {
 				g.insistOnPost(PriorityFirst, channel, "x")
 				if time.Now().After(end) {

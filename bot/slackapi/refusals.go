@@ -54,7 +54,7 @@ type BlockFault struct {
 	Name  string // the kind that Slack names, if it names one
 }
 
-// BlockFaults returns Slack's reasons for refusing blocks. If Slack gave no reasons, the result said is false.
+// BlockFaults returns Slack's reasons for refusing blocks. If Slack gave no reasons, the result "said" is false.
 func BlockFaults(err error) (faults []BlockFault, said bool) {
 	for _, reason := range reasons(err) {
 		said = true
@@ -90,7 +90,7 @@ const maxReason = 400
 func Explain(err error) string {
 	text := redact.Error(err)
 	var answer slack.SlackErrorResponse
-	if errors.As(err, &answer) && answer.Needed != "" { // the missing scope
+	if errors.As(err, &answer) && answer.Needed != "" { // Needed is the missing scope
 		text += ": " + answer.Needed
 	}
 	if said := reasons(err); len(said) > 0 {

@@ -22,8 +22,8 @@ type sizeGuard struct {
 	log  *slog.Logger
 }
 
-// errTooLarge says that a call was not sent, because Slack would refuse it. errTooLarge is wrapped together with the
-// error that Slack would return.
+// errTooLarge says that a call was not sent, because Slack would refuse it. The caller gets an error that wraps both
+// errTooLarge and the error that Slack would return.
 var errTooLarge = errors.New("this exceeds Slack's limits")
 
 // RoundTrip makes a call if Slack accepts its sizes.

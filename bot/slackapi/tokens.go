@@ -13,7 +13,7 @@ import (
 // created with. tokenWriter writes the current tokens into the header Authorization or into the form of a call.
 type tokenWriter struct {
 	next    http.RoundTripper
-	rotated atomic.Pointer[map[string]string] // the tokens in use, by the tokens with which the client was made; nil: they are the same
+	rotated atomic.Pointer[map[string]string] // maps the tokens with which the client was made to the tokens in use; nil: the tokens are the same
 }
 
 // rotate replaces the tokens of all later calls.

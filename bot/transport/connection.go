@@ -44,7 +44,7 @@ type connection struct {
 // frame is one message from Slack on a socket.
 type frame struct {
 	Type     string          `json:"type"`
-	Reason   string          `json:"reason"` // of a disconnect
+	Reason   string          `json:"reason"` // the reason of a disconnect
 	Envelope string          `json:"envelope_id"`
 	Payload  json.RawMessage `json:"payload"`
 }
@@ -154,6 +154,6 @@ func (c *connection) ack(envelope string, payload any) error {
 func (c *connection) end() {
 	c.unacked.Wait()
 	goodbye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-	_ = c.conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(time.Second)) // Slack may have closed it already
+	_ = c.conn.WriteControl(websocket.CloseMessage, goodbye, time.Now().Add(time.Second)) // the error is ignored, because Slack may have closed the connection already
 	_ = c.conn.Close()
 }

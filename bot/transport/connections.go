@@ -11,11 +11,11 @@ type connections struct {
 	mu    sync.Mutex
 	up    [sockets]bool
 	hurry [sockets]func() // makes a connection that is backing off retry immediately
-	said  bool            // whether it has been reported that no connection is up
+	said  bool            // none has already reported that no connection is up
 	until time.Time       // when the last connection ended
 }
 
-// set records whether a connection is up. The result first is true if the connection is up, and no connection was up
+// set records whether a connection is up. The result "first" is true if the connection is up, and no connection was up
 // before.
 func (c *connections) set(n int, up bool, now time.Time) (first bool) {
 	c.mu.Lock()

@@ -12,7 +12,7 @@ import (
 type recorder struct {
 	hold map[string]chan struct{} // by payload: Receive waits until the channel is closed
 	fail map[string]error         // by payload: the error that Receive returns
-	says map[string]any           // by payload: the answer
+	says map[string]any           // by payload: the answer that Receive returns
 
 	mu   sync.Mutex
 	came []Delivery // the deliveries, in the order of the calls of Receive

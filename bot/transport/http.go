@@ -33,7 +33,7 @@ var requestPaths = []string{EventsPath, InteractionsPath, OptionsPath, CommandsP
 // that Slack's largest delivery needs over a bad connection.
 const (
 	headerWait  = 5 * time.Second
-	requestWait = 10 * time.Second // headers and body
+	requestWait = 10 * time.Second // time limit for the headers and the body
 	answerWait  = 20 * time.Second
 	idleWait    = 2 * time.Minute
 	maxHeaders  = 16 << 10
@@ -84,7 +84,7 @@ func (h *HTTP) Ready() error {
 }
 
 // Arriving returns an error if no request from Slack has come, or if requests were refused after the last request from
-// Slack. If no request has come, it may also be that nothing happened in Slack.
+// Slack. If no request has come, perhaps nothing happened in Slack.
 func (h *HTTP) Arriving() error { return h.senders.arriving() }
 
 // Listening returns the time up to which requests were accepted. If no request came, there are two possible reasons:
@@ -100,8 +100,8 @@ func (h *HTTP) Listening() Listening {
 // Retry does nothing, because Slack connects to the bot.
 func (h *HTTP) Retry() {}
 
-// Run serves Slack's requests until ctx ends. Then Run waits for the requests that have begun: until received
-// deliveries are handled, and for a limited time (stopWait) otherwise.
+// Run serves Slack's requests until ctx ends. Then Run waits for the requests that have begun. Run waits at most
+// stopWait until these requests are complete, and without a limit until each complete delivery is handled.
 func (h *HTTP) Run(ctx context.Context) error {
 	l, err := h.Listen()
 	if err != nil {

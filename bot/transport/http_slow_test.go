@@ -24,7 +24,7 @@ func TestSlowSenders(t *testing.T) {
 		"nothing":      {"", headerWait},
 		"half a line":  {"POST /sla", headerWait},
 		"half headers": {head, headerWait},
-		"half a body":  {head + "X-Slack-Request-Timestamp: 946684800\r\nContent-Length: 100000\r\n\r\n{", requestWait}, // the time at which the faked clock begins
+		"half a body":  {head + "X-Slack-Request-Timestamp: 946684800\r\nContent-Length: 100000\r\n\r\n{", requestWait}, // 946684800 is the time at which the faked clock begins
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := testkit.NewNetwork()

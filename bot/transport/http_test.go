@@ -32,7 +32,7 @@ type testRequest struct {
 	path, media, body string
 	secret            string
 	at                time.Time
-	headers           http.Header // replace the usual headers
+	headers           http.Header // headers that replace the usual ones
 }
 
 func event(body string) testRequest {
@@ -71,7 +71,7 @@ func TestRequests(t *testing.T) {
 		sent   testRequest
 		status int
 		body   string
-		kind   store.InboxKind // empty: nothing is handed over
+		kind   store.InboxKind // empty: the handler gets no delivery
 		came   string
 	}{
 		"an event":              {event(`{"type":"event_callback"}`), 200, "", store.InboxEvent, `{"type":"event_callback"}`},

@@ -27,7 +27,7 @@ func nameOf(r *http.Request, body []byte) requestName {
 // handler recognises deliveries that an earlier process acknowledged.
 type replays struct {
 	mu    sync.Mutex
-	seen  [2]map[requestName]bool // newer half first
+	seen  [2]map[requestName]bool // the kept requests in two halves, the newer half first
 	since time.Time               // start of the newer half
 }
 

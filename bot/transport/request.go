@@ -11,7 +11,7 @@ import (
 
 // request is a parsed signed request from Slack.
 type request struct {
-	path      string // the path to which it must be sent
+	path      string // the path to which Slack must send the request
 	kind      store.InboxKind
 	payload   []byte // JSON, as a socket would deliver it
 	challenge string // the response must contain this value, because Slack or the command doctor verifies the URL

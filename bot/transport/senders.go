@@ -12,7 +12,7 @@ type senders struct {
 	mu       sync.Mutex
 	last     time.Time // time of the last request from Slack
 	refused  int       // number of requests with invalid signatures since the last request from Slack
-	why      string    // why the last of these was refused
+	why      string    // the reason why the last of these requests was refused
 	unlogged int       // number of refused requests that have not been logged
 	logged   time.Time
 }

@@ -17,7 +17,7 @@ const (
 	// A connection that lasts at least steady counts as one that worked. A connection that ends earlier counts as broken
 	// from the start.
 	steady            = time.Second
-	firstWait         = 100 * time.Millisecond // before the first retry; each wait is twice the previous one
+	firstWait         = 100 * time.Millisecond // wait before the first retry; each further wait is twice the previous one
 	longestRetryPause = 30 * time.Second
 )
 

@@ -45,7 +45,7 @@ type Transport interface {
 type Options struct {
 	Handler Handler
 	Log     *slog.Logger
-	Now     func() time.Time // for the times of receipt
+	Now     func() time.Time // the clock for the times of receipt
 }
 
 // receive makes a delivery durable. If receive returns an error, the delivery must not be acknowledged.
@@ -60,7 +60,7 @@ func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error
 // Listening describes up to which time Slack could deliver. If Slack could never deliver, the times are zero.
 type Listening struct {
 	Open     time.Time // the last time at which deliveries were accepted
-	Received time.Time // everything that Slack sent before this time was received; for HTTP, the time of its last request
+	Received time.Time // everything that Slack sent before this time was received; for HTTP, this is the time of Slack's last request
 	Began    int       // how often listening began: at the start, and after each gap. A delivery that could not be stored counts as a gap
 }
 

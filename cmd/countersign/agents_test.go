@@ -37,7 +37,7 @@ type codingAgent struct {
 	edited   func(command, folder string) string // the arguments on the card of a shell call in the project's folder
 	bash     string                              // the name of the shell tool in events
 	mcp      string                              // the name of the tool issue_refund of the server gate, for the model
-	mcpHook  string                              // the same in events
+	mcpHook  string                              // the name of the tool issue_refund in events
 	silent   []string                            // offered tools without a hook event
 }
 
@@ -286,7 +286,7 @@ func testDecisions(t *testing.T, a codingAgent, line []string) {
 	teo.clicks("countersign", "", "Reject…", "touch rejected")
 	teo.fills("reason", "not today")
 	m.model.reports("Team Lead rejected this call: not today", "did not run")
-	m.model.reports("Team Lead rejected this call: not today") // the repeated call
+	m.model.reports("Team Lead rejected this call: not today") // the result of the repeated call
 
 	teo.clicks("countersign", "", "Modify…", "touch proposed")
 	teo.fills("arguments", a.edited("touch changed && echo made changed", m.folder))

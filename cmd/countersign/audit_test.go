@@ -267,7 +267,7 @@ type evidenceFixture struct {
 	*testing.T
 	store.Store
 	key   string
-	chain string // the refund's
+	chain string // the chain of the refund's request
 	heads uint64
 }
 

@@ -30,7 +30,7 @@ type chaosMessage struct {
 type chaosRequest struct {
 	message  *chaosMessage
 	opened   time.Time
-	closed   time.Time // zero: it is open
+	closed   time.Time // zero: the request is open
 	state    approvers.State
 	reworded *approvers.MessageEdit
 	records  map[string]int // how many records about a person's clicks the history must have, by user

@@ -204,7 +204,7 @@ func (c *crashes) rewrite() error {
 func (c *crashes) complain(err error) {
 	c.log.Warn("work in progress can't be noted beside the store; until the next start, a turn that crashes the process is not stopped automatically", "file", c.path, "error", err)
 	if c.file != nil {
-		_ = c.file.Close() // nothing more is written to it
+		_ = c.file.Close() // nothing more is written to the file
 		c.file = nil
 	}
 }

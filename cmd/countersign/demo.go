@@ -43,7 +43,7 @@ type demoOptions struct {
 	noBrowser bool
 	play      string
 	transport string
-	patience  time.Duration // how long the workspace waits for the app's acknowledgements, and accepts triggers; zero: as Slack
+	patience  time.Duration // how long the workspace waits for the app's acknowledgements, and accepts triggers; zero: as long as in Slack
 }
 
 const builtIn = "the built-in exercise"
@@ -106,9 +106,9 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	}
 	level := env.Log
 	if os.Getenv("COUNTERSIGN_LOG") == "" {
-		level = slog.LevelWarn // the page shows the events
+		level = slog.LevelWarn // the log leaves out normal events, because the page shows them
 	}
-	log := logger(level, cmp.Or(env.LogFormat, config.TextLog)) // for people
+	log := logger(level, cmp.Or(env.LogFormat, config.TextLog)) // by default, the log is text, because people read the demo's log
 	dir, remove, err := dataDir(o.data)
 	if err != nil {
 		return err

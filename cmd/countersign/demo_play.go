@@ -118,7 +118,7 @@ func (b *playedBot) Err() error { return b.bot.err }
 // interruptedRun stops the bot during a tool's run, so that the outcome of the run is unknown to the next bot.
 type interruptedRun struct {
 	mu    sync.Mutex
-	tool  string // empty: none
+	tool  string // the tool whose next run is interrupted; empty: no run is interrupted
 	acted bool   // stop after the tool has acted, rather than before
 	stop  func()
 	done  bool // the bot has stopped, and no other bot has started

@@ -124,7 +124,7 @@ type process struct {
 	up  chan struct{} // closed when the bot is connected
 	// admin is the address of /readyz and /metrics. The address is known once the bot is up.
 	admin   string
-	handled chan struct{} // closed when the bot reports, if asked, that it has handled all deliveries that it acknowledged
+	handled chan struct{} // closed when the bot reports that it has handled all acknowledged deliveries; the test asks for this report
 	tools   atomic.Int32  // runs of tools that have begun
 	gone    chan struct{} // closed when the process has ended
 	err     error

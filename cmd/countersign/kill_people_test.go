@@ -45,7 +45,7 @@ const (
 	mostOpen   = 6 // maximum number of open conversations
 	glance     = 40 * time.Millisecond
 	formOpens  = 1500 * time.Millisecond // how long a person waits for a form to open; the bot may have been killed
-	personTurn = 10 * time.Second        // bounds one act
+	personTurn = 10 * time.Second        // time limit of one action
 )
 
 // After a click, a person looks at the button clickAgain times on average before they click it again. If they clicked

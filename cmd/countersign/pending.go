@@ -132,7 +132,7 @@ type waitingCall struct {
 	Asker      approvers.PersonID `json:"asker"`
 	AskerName  string             `json:"asker_name"`
 	Where      string             `json:"where"`
-	Stage      int                `json:"stage"` // from 1
+	Stage      int                `json:"stage"` // number of the current stage, from 1
 	Stages     []string           `json:"stages"`
 	WaitsFor   string             `json:"waits_for"` // who can decide now
 	Agreed     int                `json:"agreed"`
@@ -140,7 +140,7 @@ type waitingCall struct {
 	Since      time.Time          `json:"since"`
 	Until      time.Time          `json:"until"` // deadline after which the request is rejected, or the call can't run any more
 	Digest     string             `json:"digest"`
-	BreakGlass bool               `json:"break_glass"` // the operator may approve it
+	BreakGlass bool               `json:"break_glass"` // the operator may approve the request in place of the approvers
 	Trouble    []string           `json:"trouble,omitempty"`
 
 	Request *approvers.Request `json:"request,omitempty"` // the whole request, if the operator asked for it by id
@@ -225,7 +225,7 @@ const mostUnknown = 1000
 
 // readOne reads one request in any state. If the id belongs to a run that needed no request, readOne reads the run.
 func (p *pending) readOne(ctx context.Context, wf *workflow.Workflow, id string) error {
-	recorded := false // the history has records of it
+	recorded := false // the history has records with this id
 	err := wf.Store.View(ctx, func(r store.Reader) error {
 		p.Requests, p.Unknown = []waitingCall{}, []unknownRun{}
 		_, head := r.AuditHead(id)
@@ -323,7 +323,7 @@ func whereText(c store.Conversation) string {
 // onHomeTab is the advice on where a request without a card can be decided.
 const onHomeTab = "people who may decide it find it on the app's Home tab"
 
-// cardTrouble describes the cards of a request that people can't see. If people can't see any card of the request,
+// cardTrouble describes those cards of a request that people can't see. If people can't see any of its cards,
 // cardTrouble adds a line of advice.
 func cardTrouble(r store.Reader, req approvers.Request) (out []string, err error) {
 	if req.State != approvers.Pending {

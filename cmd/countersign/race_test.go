@@ -75,7 +75,7 @@ type raceHarness struct {
 	names  []string // names of the people who race
 	mu     sync.Mutex
 	runs   map[string]int // how often the tool ran, by execution
-	api    map[string]int // what the bot sent: "post SURFACE", "update SURFACE", "ephemeral USER"
+	api    map[string]int // number of the bot's calls to Slack, by "post SURFACE", "update SURFACE" and "ephemeral USER"
 	late   map[string]int // how often somebody came too late, by user id
 	ends   map[string]int
 	refs   []string // the requests and turns whose messages are counted

@@ -69,7 +69,7 @@ type refusingSlack struct {
 // refused is one refused call.
 type refused struct {
 	method string
-	kind   store.OutboxKind // kind of the outbox message that the call shows; empty: it shows none
+	kind   store.OutboxKind // kind of the outbox message that the call shows; empty: the call shows no outbox message
 }
 
 // kindShown returns the kind of the outbox message that a call shows.

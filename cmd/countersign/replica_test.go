@@ -194,7 +194,7 @@ type replicaFaults struct {
 	server   *pgserver.Server
 	random   *rand.Rand
 	places   []*replicaPlace
-	database chan struct{} // closed when the database runs again; nil: it always ran
+	database chan struct{} // closed when the database runs again; nil: the database was never stopped
 	count    replicaFaultCount
 }
 

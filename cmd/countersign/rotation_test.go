@@ -51,7 +51,7 @@ func TestTokenRotation(t *testing.T) {
 		name    string
 		several bool
 		hours   time.Duration
-		renewed int // every 6 hours, and at the start
+		renewed int // expected number of renewals: one every 6 hours, and one at the start
 	}{{"one", false, 13, 3}, {"replicas", true, 0, 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			inSeededTime(t, rotatingSeed(), func(b *synctestHarness) { b.app, b.board = rotatingApp, boardIf(c.several) }, func(b *synctestHarness) {

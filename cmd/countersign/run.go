@@ -37,7 +37,7 @@ type setup struct {
 	botToken, appToken, slackURL string
 	model                        agent.Model
 	historyTokens                int
-	stopWait                     time.Duration // wait for running tools at shutdown; default 15 s, negative: none
+	stopWait                     time.Duration // how long a shutdown waits for running tools; zero: 15 s; negative: no wait
 	policies                     *policyfile.Source
 	store                        store.Store
 	replica                      store.Replica // nil: this process is the only one on the store
@@ -186,7 +186,7 @@ func (s setup) rotationProbes() []probe {
 
 // The method "workers" returns the workers of the kinds of timer that the bot and the agent handle.
 func (p parts) workers() map[store.TimerKind]jobs.Worker {
-	answer := jobs.Worker{Handle: p.bot.Display.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // keeps the order in a thread
+	answer := jobs.Worker{Handle: p.bot.Display.Show, Concurrency: showWorkers, Worth: p.bot.Worth} // Yields is not set, so the answers in a thread keep their order
 	show := answer
 	show.Yields = true
 	card := show
@@ -240,7 +240,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	watchDamage(s.store, s.log)
 	if err := s.enter(ctx, p); err != nil {
 		if ctx.Err() != nil {
-			return nil // stopped before it started
+			return nil // ctx ended before the bot started
 		}
 		return couldNotStart(err)
 	}
@@ -255,7 +255,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	}()
 	if err := s.recover(ctx, p); err != nil {
 		if ctx.Err() != nil {
-			return nil // stopped before it started
+			return nil // ctx ended before the bot started
 		}
 		return couldNotStart(err)
 	}
@@ -366,8 +366,8 @@ func (s setup) ownReplica() store.Replica {
 	return s.replica
 }
 
-// sharing returns how many replicas share Slack's limits. The result hears is the time since which this replica has
-// received the other replicas' notices about their calls to Slack.
+// sharing returns how many replicas share Slack's limits. The other replicas send notices about their calls to Slack.
+// The result hears is the time at which this replica began to receive these notices.
 func (s setup) sharing() (replicas int, hears time.Time) {
 	return s.ownReplica().Alive(), s.ownReplica().Hears()
 }

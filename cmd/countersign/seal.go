@@ -14,7 +14,7 @@ import (
 
 // sealing configures the sealer. The zero value means no sealing.
 type sealing struct {
-	keys   []approvers.SealKey // the first one signs
+	keys   []approvers.SealKey // the first key signs the heads
 	places []audit.HeadTarget  // destinations of the heads
 }
 

@@ -223,7 +223,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 		})
 		s.botToken, err = s.rotation.Token(ctx)
 		if ctx.Err() != nil {
-			return nil // stopped before it started
+			return nil // ctx ended before the bot started
 		}
 		if err != nil {
 			return noToken(err)

@@ -20,7 +20,7 @@ func (v lot) String() string {
 	return out
 }
 
-// drawFateOf decides how the operation of a goroutine ends that waits at the gate, mostly at random.
+// drawFateOf decides how the operation of a waiting goroutine ends. Most of its decisions are random.
 func (s *simulation) drawFateOf(w *waiter) lot {
 	switch w.kind {
 	case atCommit:

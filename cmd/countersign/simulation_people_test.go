@@ -19,7 +19,7 @@ const guest = "U0900"
 type person struct {
 	id, name string
 	workspaceclient.Client
-	busy  atomic.Bool // waits for the app to answer
+	busy  atomic.Bool // the person waits for the app's answer
 	talks []threadOf
 }
 

@@ -59,7 +59,7 @@ func storeBroken(s store.Store) <-chan struct{} {
 	return nil
 }
 
-// unlessHung calls the function work, which uses a store, and then closes the store. A stopping process does not wait
+// unlessHung calls the function "work", which uses a store, and then closes the store. A stopping process does not wait
 // longer than stallEnds for a transaction, or longer than closeEnds for the store to close. Ending without a further
 // wait is safe, because acknowledged data is on the disk. If the store has stopped and can't be closed, unlessHung
 // returns the error of work.

@@ -37,10 +37,10 @@ type synctestHarness struct {
 	http   bool             // Slack delivers over HTTP, and not through sockets
 	log    *lineLog
 	ctx    context.Context
-	bot    *running      // the first one
+	bot    *running      // the only bot, or the first one of several bots
 	board  *board        // divides the work among several bots; nil: there is only one bot
 	others []replicaBot  // all bots, if there are several, in the order in which they started
-	death  chan struct{} // a call killed the bot
+	death  chan struct{} // signals that a call has killed the bot
 	policy string
 	app    rotation.App // zero: the app has no token rotation
 

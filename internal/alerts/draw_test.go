@@ -261,7 +261,7 @@ func (p drawn) drawLines(c draw.Canvas, begins, ends time.Time, step time.Durati
 	}
 }
 
-// parts divides points where at least one point is missing.
+// parts divides a series of points at each place where at least one point is missing.
 func parts(all plotter.XYs, step time.Duration) (out []plotter.XYs) {
 	for i, xy := range all {
 		if i == 0 || xy.X-all[i-1].X > 1.5*step.Seconds() {

@@ -129,8 +129,8 @@ func TestBrokenGraphs(t *testing.T) {
 	}
 }
 
-// forbidden maps the path of an imported package to its names that a pure package may not use, because they read the
-// clock, wait, or do I/O.
+// forbidden maps the path of a package to some of its names. A pure package may not use these names, because they read
+// the clock, wait, or do I/O.
 var forbidden = map[string][]string{
 	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
 	"fmt":  {"Print", "Println", "Printf", "Scan", "Scanln", "Scanf"},

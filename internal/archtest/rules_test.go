@@ -21,7 +21,7 @@ type source struct {
 // lower number, and packages that belong to the same listed package.
 var layers = map[string]int{
 	"approvers":                    0,
-	"agent/egress":                 5, // low, because config uses it to parse the policy key allow
+	"agent/egress":                 5, // in a low layer, because config uses it to parse the policy key allow
 	"store":                        10,
 	"store/record":                 11, // the JSON of records, for every backend
 	"config/yamldoc":               10,

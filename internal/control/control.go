@@ -73,9 +73,9 @@ const (
 	headerStore     = "Countersign-Store"
 	headerOptions   = "Countersign-Options"
 	pathPrefix      = "/tasks/"
-	maxHeader       = 64 << 10 // bytes, with the options
-	maxTasks        = 128      // running simultaneously; further tasks wait
-	maxWaiting      = 512      // connections without a request yet
+	maxHeader       = 64 << 10 // maximum size of a request's header in bytes, with the options
+	maxTasks        = 128      // maximum number of tasks at the same time; further tasks wait
+	maxWaiting      = 512      // maximum number of connections that have sent no request yet
 	maxPath         = 107      // a Unix socket's address has 108 bytes on Linux, including the final zero
 	contentTypeBody = "application/octet-stream"
 )

@@ -86,8 +86,8 @@ func checkPath(path string) error {
 
 // checkDir checks that no other user can replace the socket in the directory. In a directory with the sticky bit, such
 // as /tmp, only the owners of the directory and of a file can replace the file. A group may write to the directory if
-// the group is that of root, or the primary group of the directory's owner: on many systems, each user has a group of
-// their own, and its members may write to the user's directories.
+// the group is that of root, or the primary group of the directory's owner. The second case is common, because on many
+// systems each user has a group of their own.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

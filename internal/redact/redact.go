@@ -27,7 +27,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`\b(xox[a-z]|xapp|xwfp)[-.][0-9A-Za-z.-]{4,}`), Removed},            // Slack's tokens
 	{regexp.MustCompile(`(hooks\.slack\.com/)[0-9A-Za-z_/%-]+`), "${1}" + Removed},          // Slack's response URLs, which anybody can use to post a message
 	{regexp.MustCompile(`\b(sk|pk|rk)-[0-9A-Za-z_-]{8,}`), Removed},                         // keys of model endpoints
-	{regexp.MustCompile(`\bgh[a-z]_[0-9A-Za-z]{16,}`), Removed},                             //
+	{regexp.MustCompile(`\bgh[a-z]_[0-9A-Za-z]{16,}`), Removed},                             // GitHub's tokens
 	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`), Removed}, // JSON web tokens
 	{regexp.MustCompile(`(?i)\b(authorization"?(?:[=:]|%3d) ?\[?"?(?:bearer|basic))(?:[ +]|%20)[^\s"'&,;\])}(]{4,}`), "${1} " + Removed},
 	{regexp.MustCompile(`(?i)\b(bearer)([ +]|%20)[0-9a-z._~+/=-]{6,}`), "${1} " + Removed},

@@ -17,7 +17,7 @@ import (
 // Values holds secrets that are sent to one server. Values finds them in the server's answers as they are, and escaped
 // as in JSON, URLs and HTML. Values does not find encodings of a whole text, such as base64.
 type Values struct {
-	written []string         // the longest first
+	written []string         // the values as they are, the longest first
 	escaped []*regexp.Regexp // patterns that also match the values escaped as in JSON and URLs
 }
 

@@ -16,8 +16,8 @@ import (
 // licensed is a module with its licences.
 type licensed struct {
 	module
-	ids  []string // SPDX
-	text []byte   // the files, whole
+	ids  []string // SPDX identifiers of the licences
+	text []byte   // the full text of the licence files
 }
 
 // compatible lists the accepted licences of modules. An accepted licence must be compatible with Countersign's own

@@ -17,7 +17,7 @@ type Network struct {
 	closed chan struct{}
 
 	mu    sync.Mutex
-	over  bool // closed is closed
+	over  bool // the channel closed is closed
 	state NetworkState
 	open  map[net.Conn]bool // the clients' ends of the open connections
 }
@@ -28,7 +28,7 @@ type NetworkState int
 const (
 	NetworkWorks   NetworkState = iota
 	NetworkRefuses              // the server refuses connections
-	NetworkSilent               // nobody ever answers
+	NetworkSilent               // the server never answers
 )
 
 // NewNetwork returns a network that works.

@@ -8,12 +8,12 @@ const (
 	SpanCaller  = "receive call"    // the main span of another agent's call
 	SpanClick   = "receive click"   // a click on a button, or a form
 	SpanQueued  = "queued messages" // the main span of a turn that begins with queued messages
-	SpanPropose = "propose"         // followed by the tool; the main span of a request
+	SpanPropose = "propose"         // followed by the tool's name; the main span of a request
 	SpanWait    = "wait for people" // from the proposal of a request until it was approved or closed
-	SpanAgent   = "invoke_agent"    // followed by the agent; the whole turn
-	SpanChat    = "chat"            // followed by the model
-	SpanTool    = "execute_tool"    // followed by the tool
-	SpanPreview = "preview_tool"    // followed by the tool
+	SpanAgent   = "invoke_agent"    // followed by the agent's name; the span of the whole turn
+	SpanChat    = "chat"            // followed by the model's name
+	SpanTool    = "execute_tool"    // followed by the tool's name
+	SpanPreview = "preview_tool"    // followed by the tool's name
 	SpanSlack   = "slack"           // followed by the method of Slack's Web API
 )
 

@@ -199,8 +199,8 @@ type Past struct {
 	Attrs   []Attr
 	Problem string // class of the failure; empty: no failure
 
-	Main   string  // the turn or request whose main span this is; empty: not a main span
-	Of     Subject // for Tracer.Past: the turn or request whose main span is the parent
+	Main   string  // the turn or request whose main span this is; empty: this is not a main span
+	Of     Subject // for Tracer.Past: a turn or request; its main span is the parent of the past span
 	Linked bool    // for Tracer.Past: the span links to the current span
 }
 

@@ -66,7 +66,7 @@ func shapesLetters(before string, joiner rune, after string) bool {
 	next, n := utf8.DecodeRuneInString(after)
 	left := string(letter) + marks + string(joiner)
 	switch virama, _ := utf8.DecodeLastRuneInString(marks); {
-	case validJoiner(left): // it follows a virama
+	case validJoiner(left): // the joiner follows a virama
 		if joiner == zwnj { // A2
 			following, ok := firstLetter(after)
 			return ok && sameScript(letter, virama) && sameScript(letter, following)

@@ -26,10 +26,10 @@ func Line(s string) string {
 
 // Escapes counts the escapes of Text by reason.
 type Escapes struct {
-	Unseen   int // invisible, or changes how other characters are shown
+	Unseen   int // characters that are invisible, or that change how other characters are shown
 	Runs     int // runs of spaces that could push text out of sight
 	Brackets int // visible characters that the escapes themselves use
-	Piled    int // accents upon accents
+	Piled    int // accents beyond maxMarks on one letter
 }
 
 // Counted returns the visible text, and the number of escapes in it.

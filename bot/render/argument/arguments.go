@@ -27,8 +27,8 @@ func Text(raw []byte) string { return MaskedText(raw, nil) }
 // because the note's brackets are escaped in all other texts.
 func MaskedText(raw []byte, secrets []string) string { return layout{secrets: secrets}.of(raw) }
 
-// Table is like MaskedText, but the named arguments come first. The map was has the laid-out earlier values of the
-// arguments that changed.
+// Table is like MaskedText, but the named arguments come first. If an argument has changed, the parameter "was" has its
+// earlier value, laid out.
 func Table(raw []byte, secrets, first []string, was map[string]string) string {
 	return layout{secrets: secrets, first: first, was: was}.of(raw)
 }
@@ -63,8 +63,8 @@ func (l layout) of(raw []byte) string {
 // NoArguments is the text about a call without arguments.
 const NoArguments = "(no arguments)"
 
-// The method whole lays out a value that is not an object. Stored arguments are always objects; a tool's answer may be
-// any value.
+// The method "whole" lays out a value that is not an object. Stored arguments are always objects; a tool's answer may
+// be any value.
 func (l layout) whole(raw []byte) string {
 	if len(l.secrets) > 0 {
 		return Masked(nil)
@@ -89,7 +89,7 @@ func OnOneLine(raw []byte, secrets []string) string {
 	return text
 }
 
-// The method inline lays out a value on one line.
+// The method "inline" lays out a value on one line.
 func (l *layout) inline() (string, error) {
 	kind := l.dec.PeekKind()
 	switch {
@@ -234,7 +234,7 @@ func (l *layout) secret() bool {
 	return len(l.secrets) > 0 && approvers.IsSecret(l.secrets, strings.Join(l.path, "."))
 }
 
-// The method value lays out a value: on the line of its name, or on lines below it.
+// The method "value" lays out a value: on the line of its name, or on lines below it.
 func (l *layout) value() (line string, below []string, err error) {
 	if l.secret() {
 		v, err := l.dec.ReadValue()

@@ -4,5 +4,5 @@ package argument
 const (
 	MaxCardArgs  = 3000 // longer arguments open in a modal, and can be approved only there
 	maxCardLines = 60
-	MaxDiff      = 1500 // an edit, before and after
+	MaxDiff      = 1500 // the earlier and the changed value in an edit
 )

@@ -36,7 +36,7 @@ func TypedValue(r approvers.Request) (what, value string) {
 	return what, value
 }
 
-// The slice telling lists tests for kinds of values, the most informative kind first.
+// The slice "telling" lists tests for kinds of values, the most informative kind first.
 var telling = []func(r approvers.Request, member, value string, number bool) bool{
 	func(_ approvers.Request, member, value string, _ bool) bool {
 		return PlainNumber.MatchString(value) && calledLike(member, "amount", "total", "sum", "price", "cost", "percent", "quantity", "budget", "value")

@@ -16,7 +16,7 @@ const (
 	phoneSmall, smallColumns    = 19, 51
 	phoneExact, exactColumns    = 20, 38
 	phoneButtons, buttonColumns = 40, 40
-	buttonFrame                 = 5 // columns
+	buttonFrame                 = 5 // columns that a button's frame takes, in addition to the label
 	phoneGap                    = 8
 )
 

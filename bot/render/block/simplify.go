@@ -104,7 +104,7 @@ func insteadOfButtons(blocks []slack.Block) string {
 			switch {
 			case !ok:
 				instead = insteadDecide
-			case control.ActionOf(one.ActionID) == control.ActArguments: // this button only shows details
+			case control.ActionOf(one.ActionID) == control.ActArguments: // the button only shows details
 			case strings.HasPrefix(one.ActionID, control.ActChoose):
 				choices = append(choices, one.Text.Text)
 			case one.ActionID == control.ActResume:

@@ -23,7 +23,7 @@ func OneLine(s string) string {
 	return strings.ReplaceAll(Visible(strings.TrimSpace(s)), "\n", " ⏎ ")
 }
 
-// Clip cuts a text to at most n characters and says how many are missing.
+// Clip cuts a text to at most n characters. The end of a cut text says how many characters are missing.
 func Clip(s string, n int) string {
 	total := utf8.RuneCountInString(s)
 	if total <= n {

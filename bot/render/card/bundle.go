@@ -149,13 +149,13 @@ const (
 type bundleLook struct {
 	open    []approvers.Request
 	form    int
-	args    map[string]bundledArgs // by request
+	args    map[string]bundledArgs // the calls' arguments, by request
 	heights map[string]int         // by request; set when the calls are drawn
-	risk    *block.RichText        // the risk of all calls; empty: the risks differ, and each call shows its own
+	risk    *block.RichText        // the risk of all calls; empty: the risks differ, and each call shows its own risk
 	same    bundledArgs            // the arguments that are the same in each call of a list
-	agreed  *block.RichText        // who agreed to every call of a list; empty: they differ, each call shows its own
+	agreed  *block.RichText        // the people who agreed to every call of a list; empty: these people differ, and each call shows its own
 	ownTime bool                   // the calls have different deadlines
-	all     string                 // question before the approval of all calls; empty: each is approved separately
+	all     string                 // the question before all calls are approved together; empty: each call is approved separately
 	apart   string                 // why each call is approved separately; empty if there is only one call
 }
 
@@ -228,7 +228,8 @@ func without(args []byte, names []string) []byte {
 }
 
 // bundledArguments lays out the calls' arguments. It leaves out arguments that are shown once for all calls. The calls
-// share one limit on the length of their arguments: each call gets what the calls before it have left.
+// share one limit on the length of their arguments. Each call may use the part of the limit that the calls before it
+// have not used.
 func bundledArguments(open []approvers.Request, hidden, same []string) map[string]bundledArgs {
 	out, room := map[string]bundledArgs{}, MaxBundleArgs
 	for _, r := range open {
@@ -306,7 +307,7 @@ func (b bundle) heading(p *block.Builder, open []approvers.Request) {
 	p.Para(b.HandedOn(open[0]), line)
 }
 
-// differ reports whether the requests differ in what happens if nobody decides: in the times, the added roles, or the
+// differ reports whether the requests differ in the effect of their deadlines: in the times, the added roles, or the
 // numbers of escalations.
 func (b bundle) differ(open []approvers.Request) bool {
 	return slices.ContainsFunc(open, func(r approvers.Request) bool {

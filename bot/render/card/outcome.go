@@ -23,7 +23,7 @@ type unknownRun struct {
 	from    wording.Origin
 	request *approvers.Request // nil: the call ran without approval
 	turn    approvers.Turn
-	leaveAt time.Time // when the model is told that the outcome is unknown; zero: it was already told, or is never told
+	leaveAt time.Time // when the model is told that the outcome is unknown; zero: the model already knows, or is never told
 }
 
 // DrawUnknownRun draws the message about a run whose outcome is unknown.

@@ -82,7 +82,7 @@ func resultLine(result string) *block.RichText {
 	return block.Say(": ").Soft(block.Clip(block.OneLine(text), maxResultLine))
 }
 
-// The map called found maps the reported outcome of a run to a sign.
+// The map "found" maps the reported outcome of a run to a sign.
 var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "🏁", approvers.ExecutionFailed: "⚠️"}
 
 // lossWords describes what happened during a run whose outcome is unknown.

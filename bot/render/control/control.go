@@ -57,7 +57,7 @@ func TokensIn(body []byte) (tokens []ButtonToken) {
 	return tokens
 }
 
-// The regular expression printed matches a valid Print.
+// The regular expression "printed" matches a valid Print.
 var printed = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
 // These are the action IDs of the buttons.
@@ -174,8 +174,8 @@ func ParseFormToken(s string) (FormToken, error) {
 // which arguments the form warned. The digest is not in the metadata, because earlier versions of the bot, which may
 // run on another replica, refuse metadata that has a further part.
 //
-// The ID grants nothing. People can't change it in Slack. With a forged ID, a change counts as an approval although the
-// form did not warn of the characters in it, but only if the person may approve the changed call.
+// The ID grants nothing. People can't change it in Slack. With a forged ID, a change could count as an approval without
+// the form's warning. Even then, the person must be allowed to approve the changed call.
 func WarningID(digest string) string { return warningPrefix + digest }
 
 const warningPrefix = "unseen:"

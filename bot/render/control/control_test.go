@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A form warned of the arguments with the digest in the ID of exactly one block.
+// WarnedDigest returns a digest only if exactly one block of the form has the ID of a warning.
 func TestWarnedDigest(t *testing.T) {
 	one, other := strings.Repeat("0a", 32), strings.Repeat("1b", 32)
 	for name, c := range map[string]struct {

@@ -31,9 +31,9 @@ func (s ClickTarget) ShownRequest() store.Shown {
 	return s.Shown.Of(s.Request.ID)
 }
 
-// MayHaveShown reports whether Slack may have shown a button with the token in a version of the outbox message that the
-// store does not record. The token's fingerprint must differ from the recorded version's fingerprint, and the token's
-// subject must belong to this outbox message.
+// MayHaveShown reports whether the token may come from an unrecorded version of the outbox message. Slack may have
+// shown such a version, but the store has no record of it. The token's fingerprint must differ from the recorded
+// version's fingerprint, and the token's subject must belong to this outbox message.
 func (s ClickTarget) MayHaveShown(token control.ButtonToken) bool {
 	if bytes.Contains(s.Shown.Body, []byte(" "+token.Print+`"`)) {
 		return false

@@ -15,7 +15,7 @@ import (
 type Explainer struct {
 	Policy *approvers.Policy
 	Now    time.Time
-	tool   wording.ToolDescription // of the request's tool
+	tool   wording.ToolDescription // the description of the request's tool
 }
 
 // Explanation draws the subject of a request, who has to approve it and why, and what has happened so far.
@@ -251,7 +251,7 @@ func (x Explainer) event(a approvers.AuditRecord) *block.RichText { //nolint:cyc
 	return new(block.RichText)
 }
 
-// The map called did has the words for each kind of decision.
+// The map "did" has the words for each kind of decision.
 var did = map[approvers.DecisionKind]string{approvers.Approve: "approved it", approvers.Reject: "was against it", approvers.Modify: "changed its arguments"}
 
 // deniedAction describes an action that was denied.

@@ -51,9 +51,9 @@ type field struct {
 	stored   []byte            // exact bytes of the argument
 	initial  string            // initial text of the input
 	title    string            // title in the schema
-	choices  []json.RawMessage // for fieldChoice and fieldMany
+	choices  []json.RawMessage // the values of a menu, for fieldChoice and fieldMany
 	titles   []string          // titles of the choices in the schema, if it has any
-	min, max string            // for numbers
+	min, max string            // the limits of a number
 }
 
 // property is the part of an argument's schema that the bot reads.
@@ -186,7 +186,7 @@ func (f field) fit(p property) field {
 		return f.asChoice(p.Enum, p.EnumNames)
 	}
 	var kind string
-	if json.Unmarshal(p.Type, &kind) != nil { // several types, or none
+	if json.Unmarshal(p.Type, &kind) != nil { // the schema names several types for the argument, or no type
 		return f.asJSON()
 	}
 	switch kind {

@@ -162,8 +162,8 @@ func TestWarningKeepsMetadata(t *testing.T) {
 	}
 }
 
-// A form that is shown again with the effect that it named still asks for the tool's name, and still says that the
-// change is not an approval.
+// A form may be shown again with the same effect as before. The form then still asks for the tool's name, and still
+// says that the change is not an approval.
 func TestShownEffect(t *testing.T) {
 	r, tool := bottest.Request(bottest.RefundArgs), bottest.Tool("issue_refund", bottest.RefundSchema, approvers.Unprotected)
 	values := map[string]string{"arg.order_id": "ORD-123\u200b", "arg.amount": "49.990", "arg.currency": "0", "arg.reason": "arrived broken"}

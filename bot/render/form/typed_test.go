@@ -22,7 +22,7 @@ func TestTypedValue(t *testing.T) {
 		`{"note":"abcd","count":77}`:                                              "77",
 		`{"note":"abcd","count":1}`:                                               "abcd",
 		`{"total":"49.99","id":"X-1"}`:                                            "49.99",
-		`{"amount":"","account":"true","currency":"USD","id":"x"}`:                "issue_refund", // can be guessed
+		`{"amount":"","account":"true","currency":"USD","id":"x"}`:                "issue_refund", // all of these values can be guessed
 		`{"confirm":true,"level":"high","mode":"all","country":"DE","kind":"ok"}`: "issue_refund",
 		`{"iban":"` + strings.Repeat("9", 41) + `"}`:                              "issue_refund",
 	} {

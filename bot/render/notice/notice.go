@@ -67,8 +67,8 @@ func (n notice) content(r approvers.Request) *block.Builder {
 	return p
 }
 
-// late reports whether a notice comes too late: it asks for a decision, but the request ended before the notice was
-// posted. Such a notice is not needed, because the card shows how the request ended.
+// late reports whether a notice comes too late: the notice asks for a decision, but the request ended before the notice
+// was posted. Such a notice is not needed, because the card shows how the request ended.
 func (n notice) late(r approvers.Request) bool {
 	asks := n.message.Note == store.NoteReminder || n.message.Note == store.NoteTurn || n.message.Note == store.NoteInvited
 	return asks && n.message.TS == "" && r.State != approvers.Pending
@@ -104,7 +104,7 @@ func lastJoined(r approvers.Request, until time.Time) (role string) {
 	return role
 }
 
-// whatNow returns the state of a request with a link to its card. The parameter waits is the text for a waiting
+// whatNow returns the state of a request with a link to its card. The parameter "waits" is the text for a waiting
 // request.
 func (n notice) whatNow(r approvers.Request, waits, user string) *block.RichText {
 	line := block.Say(wording.EndSign[r.State] + " ")

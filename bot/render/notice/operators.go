@@ -29,14 +29,14 @@ func Operators(n *settings.OperatorNotice, m store.OutboxMessage, t wording.Titl
 	}
 	d := block.Single(p)
 	over := t.Policy.Operators.Channel == "" || n == nil || !n.Lasts()
-	posted := m.TS != "" || n != nil && n.Posted(m) // the second is true if Slack refused to change the message
+	posted := m.TS != "" || n != nil && n.Posted(m) // n.Posted is true if Slack refused to change the message
 	d.Expired = over && !posted
 	return d
 }
 
 const (
-	maxProblemsShown = 10 // paragraphs of a notice
-	maxDriftNamed    = 10 // in one paragraph
+	maxProblemsShown = 10 // maximum number of paragraphs in a notice
+	maxDriftNamed    = 10 // maximum number of tools that one paragraph names
 )
 
 // problemLines returns a paragraph for each problem. Problems that continue come before problems that have ended. If
@@ -152,8 +152,9 @@ func cardsUnseen(t wording.Titles, p settings.Problem) *block.RichText {
 	return line.Code("countersign pending").Say(".")
 }
 
-// lacksPeople describes requests that nobody is left to decide, or too few people. The parameters begin
-// the sentence about the problem, in the present and in the past.
+// lacksPeople describes requests that nobody can decide any more, or for which too few people are left. The parameters
+// is and was begin the sentence about the problem. is is for a problem that continues, and was is for a problem that
+// has ended.
 func lacksPeople(t wording.Titles, p settings.Problem, is, was string) *block.RichText {
 	var roles []string
 	for _, role := range strings.Split(p.Of, "\n") {

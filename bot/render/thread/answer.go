@@ -95,9 +95,9 @@ func (a answer) feedback() slack.Block {
 // These values limit the steps that an answer includes in addition to its own text.
 const (
 	MaxStepsTold     = 2
-	maxStepCallsTold = 3   // per step
+	maxStepCallsTold = 3   // calls per step
 	maxStepWordsTold = 300 // characters of the model's text per step
-	maxStepPartsTold = 1   // blocks of that text
+	maxStepPartsTold = 1   // blocks of the model's text per step
 )
 
 // drawSteps draws the steps that an answer includes: the calls, who allowed them, and their outcomes.

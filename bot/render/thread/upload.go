@@ -16,7 +16,7 @@ import (
 type Upload struct {
 	Name    string // only the bot's uploads have such a name, so the bot can find an upload by its name
 	Title   string
-	Comment string // in mrkdwn
+	Comment string // the comment beside the file, in mrkdwn
 	Data    []byte
 }
 

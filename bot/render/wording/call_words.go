@@ -16,7 +16,7 @@ import (
 type CallWords struct {
 	RequestWords
 	Pause    settings.Pause
-	progress map[string]RunProgress // by execution
+	progress map[string]RunProgress // the progress of runs, by execution
 }
 
 // State returns the current state of a call.

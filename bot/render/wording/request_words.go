@@ -164,7 +164,7 @@ func (w RequestWords) laterStages(r approvers.Request) *block.RichText {
 	return p
 }
 
-// NobodyLeft explains why nobody else of a stage can decide, or too few people.
+// NobodyLeft explains why nobody else of a stage can decide, or why too few people of the stage are left.
 func (w RequestWords) NobodyLeft(r approvers.Request, call approvers.LeadCall) *block.RichText {
 	switch stage := w.StageTitle(r.CurrentStage()); {
 	case len(call.Deactivated) > 0:

@@ -12,7 +12,7 @@ import (
 
 // RunProgress is the progress that a run reports.
 type RunProgress struct {
-	Done, Total float64 // Total 0: not known
+	Done, Total float64 // Total is 0 if the total is not known
 	Text        string
 }
 

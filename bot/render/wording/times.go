@@ -64,7 +64,7 @@ func unless(r approvers.Request) string {
 }
 
 // afterSilence simulates all escalations of a request that nobody decides. The result lead is the role that gets the
-// request at its deadline. The result up is false if the request is rejected instead.
+// request at its deadline. The result "up" is false if the request is rejected instead.
 func (w RequestWords) afterSilence(r approvers.Request) (lead string, up bool) {
 	for range 100 { // a safe limit: a policy has fewer leads and rounds
 		after, _, due := r.Escalate(approvers.DecisionContext{Policy: w.Policy, Now: r.EscalateAt})

@@ -9,8 +9,8 @@ import (
 
 // ToolDescription is what a tool's source says about the tool.
 type ToolDescription struct {
-	Text     string   // cleaned and cut
-	Claims   []string // properties, each in a word or two
+	Text     string   // the tool's description on one line, cut to MaxNote characters
+	Claims   []string // the properties that the source claims, each in a word or two
 	Required []string // the arguments that the tool requires, in the order of its schema
 }
 

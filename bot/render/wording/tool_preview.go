@@ -74,7 +74,7 @@ func previewSentence(f approvers.ToolPreview) (text string, more bool) {
 }
 
 // othersIn lays out a preview on one line. othersIn leaves out the current values, because they are shown beside the
-// arguments. The result current reports whether the preview has current values.
+// arguments. The result "current" reports whether the preview has current values.
 func othersIn(said string) (text string, current bool) {
 	change := map[string][]byte{}
 	for _, m := range argument.Spans([]byte(said)) {

@@ -40,9 +40,9 @@ func MendRefusal(cause string) string {
 	return "Correct the cause in Slack"
 }
 
-// unreachedNotice tells the requesters that Slack did not deliver the card of their request, or that nobody of the
-// stage, or too few people, can decide the request any more. It says who can decide instead, or that the operator
-// knows. For any other request, the text is empty.
+// unreachedNotice tells the requesters about one of two problems: Slack did not deliver the card of their request, or
+// the stage no longer has enough people who can decide the request. The notice says who can decide instead, or that the
+// operator knows. For any other request, the text is empty.
 func (w RequestWords) unreachedNotice(r approvers.Request) *block.RichText {
 	stage := w.StageTitle(r.CurrentStage())
 	if approvers.HasNobodyLeft(r) {

@@ -9,7 +9,7 @@ import (
 // message has a type or a function of its own, which gets only the data that it shows (render).
 type View struct {
 	view.Model
-	WorkspaceURL string          // of the workspace, for links to messages
+	WorkspaceURL string          // address of the workspace, for links to messages
 	Tool         ToolDescription // the tool's own description
 	Mentions     []Mention       // people and groups to mention on a card in a channel
 	Reader       block.Reader    // the person for whom the message is drawn, if there is only one

@@ -93,8 +93,8 @@ func previewFault(r approvers.Request) string {
 	return ""
 }
 
-// MaskedNote returns the note about masked values on a card. The note says how many values are hidden, and which. A
-// waiting card adds that they must be revealed first (package card).
+// MaskedNote returns the note about masked values on a card. The note says how many values are hidden, and which. On a
+// waiting card, package card adds that the values must be revealed first.
 func MaskedNote(r approvers.Request) *block.RichText {
 	found := argument.SecretsIn(r.Args, r.Secrets)
 	if len(found) == 0 {

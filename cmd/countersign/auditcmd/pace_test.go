@@ -18,7 +18,7 @@ import (
 type aDecision struct {
 	who, role string
 	kind      approvers.DecisionKind
-	took      string // empty: not known
+	took      string // empty: the time is not known
 }
 
 var paceDay = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)

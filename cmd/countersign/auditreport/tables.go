@@ -30,7 +30,7 @@ type table struct {
 	keys      int
 	columns   []column
 	rows      [][]cell
-	unsaid    []string // for CSV, one for each row: why the row's last value is missing; empty: it is there
+	unsaid    []string // for CSV, one text for each row: the reason why the row's last value is missing; empty: the value is there
 }
 
 // column has a heading for people, and a name for the CSV form.

@@ -98,13 +98,13 @@ func (v *spanValue) String() string {
 
 func (v *spanValue) Type() string { return "duration" }
 
-// PathFlags marks flags that name a file, a directory or a store. Such a flag rejects an empty value: otherwise, a
-// script with an unset variable would get the command's work without the flag.
+// PathFlags marks flags that name a file, a directory or a store. Such a flag rejects an empty value. Otherwise, if a
+// script uses an unset variable as the value, the command would run as if the flag were missing.
 func PathFlags(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		f := flags.Lookup(name)
 		if f.Value = (pathValue{f.Value}); f.DefValue == "[]" {
-			f.DefValue = "" // the usage omits the default value of a list only for the types of pflag
+			f.DefValue = "" // pflag omits an empty list from the usage only for its own types, and not for pathValue
 		}
 	}
 }

@@ -57,7 +57,7 @@ type Doctor struct {
 	ReadBeside func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 
 	// StoredToken returns the stored bot token of an app with token rotation. If there is none, the token is empty. If
-	// the bot could not start with what is stored, the error wraps rotation.ErrRefused.
+	// the bot could not start with the stored tokens, the error wraps rotation.ErrRefused.
 	StoredToken func(ctx context.Context, env config.Env) (token string, issued, expires time.Time, err error)
 
 	topic    string

@@ -28,7 +28,7 @@ var requestURLs = []struct{ what, path, page string }{
 }
 
 // requests checks whether Slack's requests reach the bot. The doctor can't read the Request URLs in Slack's settings.
-// Therefore it sends requests to the public address that the operator gave, as Slack does.
+// Therefore the doctor acts like Slack, and sends requests to the public address that the operator gave.
 func (d *Doctor) requests(ctx context.Context, env config.Env, app string) {
 	if d.URL == "" {
 		d.warn("whether Slack's requests reach the bot was not tried", "run countersign doctor --url https://… with the bot's public address while serve runs; "+

@@ -78,9 +78,9 @@ func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, m
 	}
 }
 
-// lookUp looks up a member of a role: a person or a group. The result able maps the id of each person who can decide to
-// the person's name. The result troubles has the reasons why other people can't decide. The result more is true if a
-// group has members that were not looked up.
+// lookUp looks up a member of a role: a person or a group. The result "able" maps the id of each person who can decide
+// to the person's name. The result "troubles" has the reasons why other people can't decide. The result "more" is
+// true if a group has members that were not looked up.
 func (g *slackRegister) lookUp(ctx context.Context, m approvers.Member) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, err error) {
 	able = map[approvers.PersonID]string{}
 	switch m.Kind {

@@ -117,8 +117,8 @@ func settingsPage(app, name string) string {
 	return "https://api.slack.com/apps/" + app + "/" + name
 }
 
-// The method "unanswered" reports a call that Slack refused or did not answer. The parameter what names the token that
-// was used.
+// The method "unanswered" reports a call that Slack refused or did not answer. The parameter "what" names the token
+// that was used.
 func (d *Doctor) unanswered(err error, what, do string) {
 	code, scope := installation.SlackCode(err)
 	switch {

@@ -189,7 +189,7 @@ func (m *Metrics) Count(e workflow.Event) {
 			inc(m.operator.WithLabelValues(string(d.Kind), tool))
 		}
 		if d.Took <= 0 {
-			return // it is not known when the card was shown
+			return // the time at which the card was shown is unknown
 		}
 		observe(m.took.WithLabelValues(string(d.Kind), d.Role, tool), d.Took)
 		if audit.IsQuick(d.Kind, d.Took) {

@@ -155,8 +155,9 @@ func (o explainOptions) checkClient() error {
 	return nil
 }
 
-// unknownTool describes the name of a fixture's tool if nothing has this tool. Otherwise, unknownTool returns nil. A
-// client may ask for its own tools, which the policy need not name.
+// unknownTool reports a fixture's tool that neither the policy nor a tool source has. For any other tool, unknownTool
+// returns nil. A client may also ask for its own tools, which the policy need not name. So the tool of a client's call
+// is never reported.
 func unknownTool(file *config.File, tools *agent.Registry, x config.Fixture) *check.Unknown {
 	if x.Client != "" {
 		return nil

@@ -59,8 +59,8 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string, 
 	return errors.Join(r.sum(), left)
 }
 
-// fixturesFrom reads the calls. If damaged records of the history were skipped, the result left is an error that names
-// these records.
+// fixturesFrom reads the calls. If damaged records of the history were skipped, the result "left" is an error that
+// names these records.
 func fixturesFrom(ctx context.Context, name string, history StoredCalls) (calls []config.Fixture, left, err error) {
 	if name != stored {
 		calls, err = config.ReadFixtures(name)
@@ -146,10 +146,10 @@ func (r *replayed) agents(calls []config.Fixture) error {
 	return nil
 }
 
-// unknownTools handles fixtures from a file with a tool that nothing has. A fixture with a misspelt name would test the
-// rules for unknown tools by mistake. So if a tool has a similar name, unknownTools returns an error. For other names,
-// it prints a warning. If a fixture expects the reason that only unknown tools have, the author of the fixture means an
-// unknown tool, and unknownTools prints nothing.
+// unknownTools handles the fixtures of a file whose tool neither the policy nor a tool source has. A fixture with a
+// misspelt name would test the rules for unknown tools by mistake. So if a tool has a similar name, unknownTools
+// returns an error. For other names, it prints a warning. If a fixture expects the reason that only unknown tools have,
+// the author of the fixture means an unknown tool, and unknownTools prints nothing.
 func (r *replayed) unknownTools(calls []config.Fixture) error {
 	warned := false
 	for _, x := range calls {
@@ -310,7 +310,7 @@ func fixtureName(x config.Fixture) string {
 // or that failed before they were planned, have no fixture. StoredFixtures skips calls with damaged rows. If it skipped
 // such calls, StoredFixtures returns the fixtures of all other calls and an *audit.Unread as the error.
 func StoredFixtures(ctx context.Context, s store.Store) ([]config.Fixture, error) {
-	firsts := map[string]approvers.AuditRecord{} // first proposal of each call; a call over its automatic limit has two
+	firsts := map[string]approvers.AuditRecord{} // the first record of each call's proposal; a call over its automatic limit has two such records
 	var left audit.Unread
 	err := left.Take(audit.EachChain(ctx, s, func(records []approvers.AuditRecord) error {
 		first := records[0]
@@ -360,7 +360,7 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 			return err
 		}
 		if f := proposed.Facts; call.Args == "{}" && approvers.Digest(f["execution"], call.Tool, f["tool_hash"], []byte(call.Args)) != f["digest"] {
-			return store.ErrNotFound // erased: the arguments are unknown
+			return store.ErrNotFound // the call was erased, so its arguments are unknown
 		}
 		turn, err := r.Turn(call.Turn)
 		if err != nil {

@@ -73,11 +73,11 @@ type listed struct {
 	Name    string `json:"name"`
 	Risk    string `json:"risk"`
 	Gate    string `json:"gate"`
-	Source  string `json:"source"` // empty: compiled in
+	Source  string `json:"source"` // empty: the tool is compiled into the program
 	Effect  string `json:"effect"`
 	Pin     string `json:"pin"` // same, waiting, new, drifted, gone, refused; empty: needs no pin
 	Hash    string `json:"hash,omitempty"`
-	Blocked string `json:"blocked,omitempty"` // the reason why the tool can't be called; empty: it can
+	Blocked string `json:"blocked,omitempty"` // the reason why the tool can't be called; empty: the tool can be called
 }
 
 // toolReport prints the state of a policy's tools.

@@ -126,7 +126,7 @@ type policyReplica struct {
 	said *lineBuffer
 }
 
-// lineBuffer is a log.
+// lineBuffer collects the lines of a log.
 type lineBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

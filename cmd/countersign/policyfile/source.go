@@ -36,7 +36,7 @@ type Source struct {
 	process string        // names this process in the store, as in the list of replicas
 	wake    chan struct{} // makes Watch read the store immediately, because another process changed the policy in force
 
-	unusable atomic.Pointer[refusal] // the reason why this process can't use the policy in force; nil: it can
+	unusable atomic.Pointer[refusal] // the reason why this process can't use the policy in force; nil: the process can use it
 	number   atomic.Uint64           // number of the stored change that this process uses; 0: no policy is stored
 
 	turn     chan struct{}      // guards the fields below; a channel, because its holder waits for the store
@@ -52,7 +52,7 @@ type Source struct {
 
 // usedPolicy is the policy that this process uses.
 type usedPolicy struct {
-	load    string // id of the stored change that put it into force; empty: no policy is stored
+	load    string // id of the stored change that put this policy into force; empty: no policy is stored
 	content storedContent
 	file    *config.File
 	lock    pins.Lock
@@ -72,7 +72,7 @@ const mostEarlier = 100
 type watchedFile struct {
 	name    string
 	found   string // the digest that was last read, or the reason why the file can't be read
-	fault   error  // the reason why the file can't be used; nil: it can
+	fault   error  // the reason why the file can't be used; nil: the file can be used
 	seen    string // the digest found by the previous check
 	settled string // digest of the content that settle recorded; only SIGHUP puts this content into force again
 	refused string // the last rejected content, so that it is logged once
@@ -97,7 +97,7 @@ const (
 const (
 	whyStart   = "start"
 	whyChanged = "changed" // the file changed
-	whyAsked   = "asked"   // SIGHUP
+	whyAsked   = "asked"   // the process got a SIGHUP
 	whyLost    = "lost"    // the store's record of the policy in force was lost
 )
 
@@ -193,7 +193,7 @@ func (s *Source) check(c catalog.Content, name string) (*config.File, pins.Lock,
 }
 
 // usePolicy makes this process use a policy. If the process has joined the store, usePolicy also puts the policy into
-// force. The result refused says why the policy can't be used, and err says why the policy can't be stored. In both
+// force. The result "refused" says why the policy can't be used, and err says why the policy can't be stored. In both
 // cases, the process keeps the previous policy.
 func (s *Source) usePolicy(ctx context.Context, c catalog.Content, name, why string) (refused, err error) {
 	file, lock, err := s.check(c, name)
@@ -203,7 +203,8 @@ func (s *Source) usePolicy(ctx context.Context, c catalog.Content, name, why str
 	before, row := s.used, store.Policy{}
 	now := usedPolicy{content: storedContent{Content: c}, file: file, lock: lock}
 	if s.workflow != nil {
-		// With a new id, decisions under this policy are refused until the policy itself is stored.
+		// The new id is not in the store yet. Therefore decisions under this policy are refused until the policy is
+		// stored.
 		now.load = s.workflow.Policies.NewLoad()
 	}
 	if err := s.Tools.Adopt(file, lock, now.load); err != nil {

@@ -126,7 +126,7 @@ func (p *player) button(ctx context.Context, do click) (workspaceclient.Message,
 	return elsewhere.message, elsewhere.button, nil
 }
 
-// foundButton is a found button. The field here is true if the button belongs to the current conversation.
+// foundButton is a found button. The field "here" is true if the button belongs to the current conversation.
 type foundButton struct {
 	message workspaceclient.Message
 	button  workspaceclient.Element

@@ -71,7 +71,7 @@ type player struct {
 // talk is a conversation with the bot.
 type talk struct {
 	who     string // the person who began the conversation
-	place   string // team, channel, thread
+	place   string // the conversation's team, channel and thread
 	channel string // the channel's name for people
 	root    string // ts of the thread's root; empty in a DM
 }

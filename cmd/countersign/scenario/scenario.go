@@ -61,8 +61,8 @@ import (
 // several requests.
 type Scenario struct {
 	Name    string
-	Policy  string    // a path; empty: the demo's
-	Begins  time.Time // zero: now
+	Policy  string    // path of the policy file; empty: the demo's policy
+	Begins  time.Time // time at which the scenario begins; zero: now
 	actions []action
 }
 

@@ -137,7 +137,7 @@ type copied struct {
 	head    string
 }
 
-// check makes all checks of a copy that need no other file than the key file, and counts the copy's records.
+// check makes all checks of a copy for which the copy and the key file are enough, and counts the copy's records.
 func (c *copied) check(ctx context.Context, s store.Store) error {
 	var keys auditcmd.TrustedKeys
 	if err := keys.Trust(); err != nil {

@@ -163,7 +163,7 @@ func (s *salvage) finish(ctx context.Context, env config.Env, path string, lost 
 	}
 	heads := s.toAudit.Heads
 	if older != nil {
-		s.toAudit.Heads = "" // with these heads, the bot would refuse to start
+		s.toAudit.Heads = "" // carry does not copy the heads, because with these heads the bot would refuse to start
 	}
 	if err := s.carry(); err != nil {
 		return err

@@ -36,15 +36,15 @@ type None struct{}
 // Env is the environment of a task.
 type Env struct {
 	Store    store.Store
-	Workflow func() (*workflow.Workflow, error) // returns the running bot's workflow; without a bot, one that is created on demand
-	Bare     func() (*workflow.Workflow, error) // the same, but with an empty policy if the policy can't be used
+	Workflow func() (*workflow.Workflow, error) // returns the running bot's workflow; without a bot, a workflow that is created on demand
+	Bare     func() (*workflow.Workflow, error) // like Workflow, but with an empty policy if the policy can't be used
 	Who      approvers.PersonID                 // the operator, as identified by the system
 	In       io.Reader                          // the command's input, if the task takes any
 	Out      io.Writer
 	Path     string              // path of the store
 	Audit    config.Audit        // location of the store's signing key and heads
 	Idle     bool                // no bot runs, or the bot is held: it waits until an operator accepts lost records
-	Hurry    func(time.Duration) // limits how long the reader may take for a piece of output; for tasks that block others
+	Hurry    func(time.Duration) // limits how long the reader may take for a piece of output; used by tasks that block other work
 }
 
 // Do runs the task for a command.

@@ -40,9 +40,9 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 }
 
 // LocalWorkflow returns a workflow of this process. If r is nil, no other process may have the store open. If the store
-// is a database, the workflow uses the policy in force in the database. If the store is a file, or if the database has
-// no policy in force and r is nil, the workflow uses the policy file. The policy file comes into force when the bot
-// starts.
+// is a file, the workflow uses the policy file, which comes into force when the bot starts. If the store is a database,
+// the workflow uses the policy in force in the database. If a database has no policy in force, and r is nil, the
+// workflow also uses the policy file.
 func LocalWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
 	if env.Store.Backend == config.Postgres {

@@ -11,8 +11,8 @@ import (
 type found int
 
 const (
-	known  found = iota // answered
-	wait                // called in this step; the result is not known yet
+	known  found = iota // the look-up was answered
+	wait                // the look-up is called in this step, so its result is not known yet
 	failed              // the look-up was refused, or the tool for it is missing; a note says so
 )
 

@@ -17,7 +17,7 @@ type memory struct {
 	email  string
 	name   string
 	last   []done   // the calls of the last turn in which the model made calls
-	acted  []done   // the calls, without searches, of the last turn that has such calls
+	acted  []done   // the calls of the last turn that had other calls than searches; without the searches
 	wanted *request // the last request for which a call was made
 	open   *request // a request that still lacks a detail
 	offers []offer

@@ -9,7 +9,7 @@ import (
 // money is an amount in a person's message.
 type money struct {
 	cents    int
-	currency string // empty when not said
+	currency string // empty if the person named no currency
 }
 
 var (

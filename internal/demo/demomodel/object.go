@@ -67,7 +67,7 @@ func (o object) cents(names ...string) (n int, ok bool) { return parseCents(o.te
 
 // result is a tool's result, or the outcome of a call that did not run.
 type result struct {
-	status    string // empty when the tool ran
+	status    string // empty if the tool ran
 	reported  bool   // a person reported whether the call ran, because the outcome of the call was unknown
 	reason    string
 	decidedBy string // the role that decided

@@ -8,8 +8,8 @@ import (
 // pick is a choice among several orders: "the second one", "the cheapest", "both", "the teapot".
 type pick struct {
 	way    string // ordinal, newest, oldest, cheapest, dearest, other, both, all, state; empty: no choice
-	places []int  // for ordinal, from 0; -1 is the last
-	word   string // for state
+	places []int  // with the way ordinal: the positions in the list, from 0; -1: the last position
+	word   string // with the way state: the state of the order
 }
 
 var ordinals = []struct {

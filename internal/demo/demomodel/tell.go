@@ -135,7 +135,7 @@ func plainValue(v any) string {
 	return string(data)
 }
 
-// The function "changes" returns a sentence about the arguments that an approver changed. The parameter when is the
+// The function "changes" returns a sentence about the arguments that an approver changed. The parameter "when" is the
 // time of the change in words, or empty.
 func changes(c done, when string) string {
 	by := c.result.changedBy

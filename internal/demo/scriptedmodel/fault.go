@@ -28,7 +28,7 @@ type Fault struct {
 	TruncatedArguments bool   // the arguments of the last call end half-way, but the finish reason does not show it
 	DuplicateIDs       bool   // all calls have the id of the first one
 	Interleave         bool   // stream pieces of the calls' arguments alternately, instead of one call after the other
-	Tool               string // every call is for this tool
+	Tool               string // the tool that every call names
 }
 
 // apply changes the content of a finished reply. The code that sends the reply handles the other faults.

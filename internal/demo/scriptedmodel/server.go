@@ -17,10 +17,10 @@ const DefaultModel = "countersign-scripted"
 
 // Config configures the service. The demo sets only Now.
 type Config struct {
-	Models        []string         // DefaultModel when empty
+	Models        []string         // names of the models; empty: only DefaultModel
 	APIKey        string           // empty: no key is asked for
 	ContextTokens int              // maximum number of tokens of prompt and answer together; 0 means 32768
-	Responder     Responder        // Rules() when nil
+	Responder     Responder        // nil: Rules()
 	Fault         Fault            // the fault of every answer that has no fault of its own
 	Record        bool             // keep the requests, so that Requests returns them
 	Now           func() time.Time // the clock for the creation time of answers; nil: time.Now

@@ -10,7 +10,7 @@ import (
 // ExportArgs names the account whose data is exported, and the sections of the data.
 type ExportArgs struct {
 	UserID   string   `json:"user_id"`
-	Sections []string `json:"sections,omitempty"` // all when empty
+	Sections []string `json:"sections,omitempty"` // empty: all sections
 
 	chosen []string // the requester's choice if Sections is empty; may differ when the same key is repeated
 }

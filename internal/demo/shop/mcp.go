@@ -136,7 +136,7 @@ func canAsk(session *mcp.ServerSession) bool {
 // sectionsForm returns a form that asks which sections to export. The form has a checkbox for each section. Initially,
 // all checkboxes are checked.
 func sectionsForm(user string) *mcp.ElicitParams {
-	var boxes []string // not a map, which would lose their order
+	var boxes []string // a list, because a map would lose the order of the checkboxes
 	for _, section := range exportSections {
 		boxes = append(boxes, fmt.Sprintf(`%q:{"type":"boolean","title":%q,"default":true}`, section, strings.ToUpper(section[:1])+section[1:]))
 	}

@@ -10,7 +10,7 @@ import (
 
 // SearchArgs holds the criteria of a search. An order must match all given criteria.
 type SearchArgs struct {
-	Query         string `json:"query,omitempty"` // each word must be found in the order or its customer
+	Query         string `json:"query,omitempty"` // each word must occur in the order, or in the data of its customer
 	OrderID       string `json:"order_id,omitempty"`
 	CustomerEmail string `json:"customer_email,omitempty"`
 	CustomerName  string `json:"customer_name,omitempty"`

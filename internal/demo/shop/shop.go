@@ -47,7 +47,7 @@ func Open(path string, now func() time.Time) (*Shop, error) {
 	unlock, err := lock(path)
 	if err == nil {
 		defer unlock()
-		if state, found, err = load(path); err == nil && found { // another process was faster
+		if state, found, err = load(path); err == nil && found { // another process has created the file first
 			s.adopt(state)
 			return s, nil
 		}
@@ -85,7 +85,7 @@ type change struct {
 	summary string // summary of the effect, for the ledger
 }
 
-// read calls the function look with the current state. look must not keep a reference to the state.
+// read calls the function "look" with the current state. look must not keep a reference to the state.
 func read[R any](ctx context.Context, s *Shop, look func(*State) (R, error)) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {
@@ -97,7 +97,7 @@ func read[R any](ctx context.Context, s *Shop, look func(*State) (R, error)) (R,
 	return look(&s.state)
 }
 
-// once calls the function act under an idempotency key. If an earlier call with the same key, tool and arguments
+// once calls the function "act" under an idempotency key. If an earlier call with the same key, tool and arguments
 // succeeded, once returns the stored answer of that call, and does not call act.
 func once[A, R any](ctx context.Context, s *Shop, key, tool string, args A, act func(*change) (R, error)) (R, error) {
 	var result R

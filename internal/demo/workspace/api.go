@@ -17,7 +17,7 @@ const (
 	special tier = 600
 )
 
-// method is one Web API method. The caller of the function run holds the lock, unless the field open is true.
+// method is one Web API method. The caller of the function "run" holds the lock, unless the field "open" is true.
 type method struct {
 	run   func(c *call) (object, *apiError)
 	scope string // required scope; alternatives are separated by |
@@ -25,7 +25,7 @@ type method struct {
 	app   bool // requires the app-level token instead of the bot's
 	open  bool // runs without a token, and takes the lock itself
 
-	noToken bool // the arguments identify the app
+	noToken bool // the method needs no token, because the arguments identify the app
 }
 
 // call is one call of a method.

@@ -14,7 +14,7 @@ type threadInfo struct {
 	Prompts     []object `json:"prompts,omitempty"`
 	status      string
 	loading     []string
-	statusUntil int64 // microseconds
+	statusUntil int64 // time in microseconds
 }
 
 // assistant handles Slack's features for an app that is an agent: threads, their status and prompts, and the button

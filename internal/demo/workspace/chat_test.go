@@ -36,12 +36,12 @@ func TestWhereTheAppMayPost(t *testing.T) {
 		{"C0001", ""},
 		{"#support", ""},
 		{"support", ""},
-		{"U0100", ""},                  // opens the DM
+		{"U0100", ""},                  // a person: the app opens the DM
 		{"C0009", "not_in_channel"},    // public, but the bot isn't in it
 		{"C0003", "channel_not_found"}, // private: the bot can't even see it
-		{"C0008", "is_archived"},       //
-		{"C9999", "channel_not_found"}, //
-		{"", "channel_not_found"},      //
+		{"C0008", "is_archived"},       // archived
+		{"C9999", "channel_not_found"}, // does not exist
+		{"", "channel_not_found"},      // no channel
 		{"U0904", "cannot_dm_bot"},     // another bot
 		{"U0902", "channel_not_found"}, // deactivated, no DM yet
 		{"U0903", "channel_not_found"}, // a person of another organisation

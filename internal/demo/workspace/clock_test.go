@@ -51,7 +51,7 @@ func TestTheClockJumpsAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.clock.advance(-72 * time.Hour) // and jumps back, as when a process restarts with the machine's time
+	b.clock.advance(-72 * time.Hour) // the clock jumps back, as when a process restarts with the machine's time
 	third := b.say("sam", "C0001", "later still", "")
 	if order := []string{first, second, third}; !slices.IsSorted(order) {
 		t.Errorf("out of order: %v", order)

@@ -33,7 +33,7 @@ type feed struct {
 }
 
 type subscriber struct {
-	user string // "" gets all changes
+	user string // the person for whom the browser gets changes; "": the browser gets all changes
 	out  chan change
 }
 

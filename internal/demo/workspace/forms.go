@@ -162,7 +162,7 @@ func (fs *forms) submitted(v *view, answer json.RawMessage) (object, *apiError) 
 	}
 	action, _ := body["response_action"].(string)
 	stack := fs.views.stacks[v.User]
-	if !slices.Contains(stack, v) { // the app has already replaced or closed it
+	if !slices.Contains(stack, v) { // the app has already replaced or closed the view
 		return object{"response_action": action}, nil
 	}
 	switch action {

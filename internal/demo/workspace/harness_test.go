@@ -50,10 +50,10 @@ type harness struct {
 	http  *httptest.Server
 	app   *testkit.Network // network between the workspace and the app's request URLs; only in faked time
 	api   *slack.Client
-	clock *clock // the workspace's
-	ticks *clock // the machine's
+	clock *clock // the workspace's clock
+	ticks *clock // the machine's clock
 
-	dialContext func(ctx context.Context, network, addr string) (net.Conn, error) // connects to http
+	dialContext func(ctx context.Context, network, addr string) (net.Conn, error) // connects to the server in the field http
 }
 
 // newHarness starts a workspace on a real network. The app may take a minute to acknowledge, because a test on a real

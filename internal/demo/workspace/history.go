@@ -87,7 +87,7 @@ func historyJSON(c *call, ch *channel, m *message) object {
 
 // window is the part of a history that a call requests.
 type window struct {
-	oldest, latest string // "" is open
+	oldest, latest string // "": no bound
 	inclusive      bool
 	before         string // position at which the last page ended
 	limit          int

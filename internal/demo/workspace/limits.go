@@ -20,5 +20,5 @@ const (
 	maxEphemerals    = 500 // ephemeral messages kept in a channel; our own limit: Slack documents none
 
 	responseURLUses  = 5
-	responseURLLives = 30 * 60 // seconds
+	responseURLLives = 30 * 60 // lifetime in seconds
 )

@@ -11,14 +11,14 @@ import (
 const (
 	tokenLife    = 12 * time.Hour
 	refreshGrace = 10 * time.Second
-	maxTokens    = 2 // older tokens are revoked
+	maxTokens    = 2 // maximum number of valid tokens; older tokens are revoked
 )
 
 // rotation has the bot tokens of an app with token rotation. The tokens live in memory only.
 type rotation struct {
 	*core
-	issued  []expiringToken      // the oldest first
-	refresh map[string]time.Time // by refresh token: the time after which it is revoked; zero: it is unused
+	issued  []expiringToken      // the issued tokens, the oldest first
+	refresh map[string]time.Time // by refresh token: the time at which the used token is revoked; zero: the token is unused
 }
 
 // expiringToken is a bot token that Slack has issued.

@@ -62,7 +62,7 @@ func TestTokenRotation(t *testing.T) {
 	b.accepts(first.AccessToken, "")
 	b.clock.advance(refreshGrace)
 	again, _ := b.exchange("1.2", "secret", first.RefreshToken)
-	b.accepts(first.AccessToken, "token_revoked") // the third token
+	b.accepts(first.AccessToken, "token_revoked") // the third token revokes the first one
 	b.accepts(second.AccessToken, "")
 	b.accepts(again.AccessToken, "")
 	b.clock.advance(time.Second)

@@ -73,7 +73,7 @@ type personCall struct {
 func (pa *peopleAPI) foreign(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	if origin == "" && site == "" {
-		return false // no browser
+		return false // the request is not from a browser
 	}
 	if site != "" && site != "same-origin" && site != "none" {
 		return true

@@ -20,7 +20,7 @@ type rates struct {
 	mu    sync.Mutex
 	on    bool
 	calls map[string][]time.Time // calls of the last minute, by method
-	posts map[string]time.Time   // by channel: the time until which the posts so far use up the limit of one per second
+	posts map[string]time.Time   // by channel: the time at which the posts so far no longer count against the limit of one per second
 }
 
 func newRates(on bool) *rates {

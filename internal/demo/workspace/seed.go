@@ -90,13 +90,13 @@ type SeedShortcut struct {
 type SeedPerson struct {
 	ID          string `yaml:"id" json:"id"`
 	Name        string `yaml:"name" json:"name"`           // the handle: ada
-	RealName    string `yaml:"real_name" json:"real_name"` // Ada Okafor
+	RealName    string `yaml:"real_name" json:"real_name"` // the full name: Ada Okafor
 	DisplayName string `yaml:"display_name" json:"display_name"`
 	Title       string `yaml:"title" json:"title"`
 	Email       string `yaml:"email" json:"email"`
 	TZ          string `yaml:"tz" json:"tz"` // IANA name; UTC if empty
 	Locale      string `yaml:"locale" json:"locale"`
-	Team        string `yaml:"team" json:"team"` // only for people of another workspace
+	Team        string `yaml:"team" json:"team"` // the person's workspace; only for people of another workspace
 	Admin       bool   `yaml:"admin" json:"admin"`
 	Guest       bool   `yaml:"guest" json:"guest"`                               // multi-channel guest
 	SingleGuest bool   `yaml:"single_channel_guest" json:"single_channel_guest"` // single-channel guest

@@ -12,8 +12,8 @@ import (
 // object is decoded JSON. A stored object is never changed in place. Instead, a changed copy replaces the object.
 type object = map[string]any
 
-// Server is one workspace. All of its state is in memory, in parts. Server itself only creates the parts, and routes
-// requests to them.
+// Server is one workspace. The state is in memory, and each part of the server holds its own state. Server itself only
+// creates the parts, and routes requests to them.
 type Server struct {
 	*core
 	*Controls

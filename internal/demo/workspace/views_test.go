@@ -463,7 +463,7 @@ func TestUntouchedInputs(t *testing.T) {
 	red := `{"text":{"text":"Red","type":"plain_text"},"value":"r"}`
 	for _, test := range []struct {
 		element obj
-		want    string // JSON, without the type
+		want    string // the state as JSON, without its type
 	}{
 		{obj{"type": "plain_text_input"}, `{"value":null}`},
 		{obj{"type": "number_input", "is_decimal_allowed": false, "initial_value": "5"}, `{"value":"5"}`},

@@ -46,7 +46,7 @@ func (v Client) listen(ctx context.Context) (<-chan struct{}, func(), error) {
 		cancel()
 		return nil, nil, err
 	}
-	resp, err := v.client().Do(req) // closed by the goroutine that reads it
+	resp, err := v.client().Do(req) // the goroutine that reads the body closes it
 	if err != nil {
 		cancel()
 		return nil, nil, err

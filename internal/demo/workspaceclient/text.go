@@ -60,7 +60,7 @@ func readText(d *json.Decoder, key string, out *strings.Builder) {
 var marked = regexp.MustCompile(`<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>`)
 
 // Plain returns a message's text as people see it. Plain replaces mentions, dates and links by their visible text. The
-// function named returns a person's name.
+// function "named" returns a person's name.
 func Plain(text string, named func(id string) string) string {
 	text = marked.ReplaceAllStringFunc(text, func(s string) string {
 		m := marked.FindStringSubmatch(s)

@@ -69,7 +69,7 @@ type Request struct {
 	Withdrawn string // the reason for the withdrawal
 	Questions []map[string]any
 
-	Disposition string // in the answer; empty: none
+	Disposition string // the disposition in the answer; empty: none
 
 	body string
 }
@@ -131,7 +131,7 @@ func (g *Gateway) Requests() []Request {
 	for _, r := range g.requests {
 		x := *r
 		x.Questions = nil
-		for _, q := range r.Questions { // an answer changes the map
+		for _, q := range r.Questions { // each map is copied, because an answer changes it
 			x.Questions = append(x.Questions, maps.Clone(q))
 		}
 		list = append(list, x)

@@ -29,7 +29,7 @@ type Server struct {
 	Password string // password of the superuser for connections over TCP
 
 	bin, dir string
-	as       *syscall.Credential // nil: the tests' own user
+	as       *syscall.Credential // the user that runs the server; nil: the tests' own user
 	settings []string
 	done     <-chan struct{} // closed when the process has ended
 	pid      int
@@ -276,8 +276,8 @@ func (s *Server) Remove() {
 	os.RemoveAll(s.dir)
 }
 
-// URL returns the address of a database over the server's socket. Clients wait longer than usual for a connection,
-// because the server of a test on a busy machine may need more than the default of five seconds to answer.
+// URL returns the address of a database over the server's socket. Clients wait longer than the default of five seconds
+// for a connection, because the server may answer later on a busy machine.
 func (s *Server) URL(database string) string {
 	q := url.Values{"host": {s.dir}, "port": {strconv.Itoa(s.Port)}, "connect_timeout": {"60"}}
 	return "postgres://postgres@/" + database + "?" + q.Encode()

@@ -12,7 +12,7 @@ import (
 // object is decoded JSON.
 type object = map[string]any
 
-// Known reports whether a user, channel or conversation exists. The parameter what is "user", "channel" or
+// Known reports whether a user, channel or conversation exists. The parameter "what" is "user", "channel" or
 // "conversation".
 type Known func(what, id string) bool
 

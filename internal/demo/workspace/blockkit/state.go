@@ -9,7 +9,7 @@ import (
 // State is the current value of each input, by block_id and action_id, as Slack writes it in state.values.
 type State map[string]map[string]object
 
-// NewState returns the state of all inputs of blocks. If the parameter before has a value for an input of the same
+// NewState returns the state of all inputs of blocks. If the parameter "before" has a value for an input of the same
 // kind, the input keeps this value. Otherwise the input has its initial value.
 func NewState(blocks []any, before State) State {
 	out := State{}
@@ -48,8 +48,8 @@ func Stateful(kind string) bool {
 	return !slices.Contains([]string{"button", "workflow_button", "overflow", "image", "feedback_buttons", "icon_button"}, kind)
 }
 
-// ValueField returns the name of the field that holds the value in the state of an element of the given kind. The
-// result list is true if the value is a list.
+// The state of an element holds the element's value in one field. ValueField returns the name of this field for a kind
+// of element. The result list is true if the value is a list.
 func ValueField(kind string) (field string, list bool) {
 	switch kind {
 	case "static_select", "external_select", "radio_buttons", "overflow":

@@ -83,7 +83,7 @@ func (h *Hub) post(e *envelope) {
 type outbound struct {
 	url, contentType string
 	body             []byte
-	attempt          int // 0 is the first
+	attempt          int // number of the attempt, from 0
 	reason           string
 }
 

@@ -39,7 +39,7 @@ type Config struct {
 	App           App
 	URLs          RequestURLs
 	SigningSecret string
-	HTTP          *http.Client // for the request URLs
+	HTTP          *http.Client // client for the request URLs
 
 	AckTimeout   time.Duration
 	RetryDelays  []time.Duration
@@ -66,16 +66,16 @@ type Hub struct {
 	waiting map[string]*envelope // by envelope id, until acknowledged or given up
 	queue   []*envelope          // events that wait for a socket
 	seq     int
-	running sync.WaitGroup // a reader and a writer for each socket, and requests
+	running sync.WaitGroup // goroutines: a reader and a writer for each socket, and one for each request
 }
 
 // envelope is one attempt of a delivery.
 type envelope struct {
 	id       string
-	kind     string // events_api, interactive, slash_commands
+	kind     string // events_api, interactive or slash_commands
 	payload  json.RawMessage
 	seq      int // the order of deliveries
-	attempt  int // 0 is the first
+	attempt  int // number of the attempt, from 0
 	reason   string
 	sentTo   *socket
 	deaf     bool // the acknowledgement will be lost

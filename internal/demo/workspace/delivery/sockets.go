@@ -28,7 +28,7 @@ var upgrader = websocket.Upgrader{
 func (h *Hub) ServeSocket(w http.ResponseWriter, r *http.Request, hello map[string]any) {
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return // Upgrade has answered
+		return // Upgrade has already answered with an error
 	}
 	k := &socket{conn: conn, out: make(chan []byte, socketQueue), stop: make(chan struct{})}
 	if !h.add(k, hello) {
@@ -162,7 +162,7 @@ type socket struct {
 	out  chan []byte
 	once sync.Once
 	stop chan struct{}
-	done sync.WaitGroup // the writer
+	done sync.WaitGroup // waits for the writer goroutine
 }
 
 // send queues a frame. If the socket is closed, or too many frames are queued, send returns false.

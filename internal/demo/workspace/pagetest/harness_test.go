@@ -21,7 +21,7 @@ type harness struct {
 	http  *httptest.Server
 	api   *slack.Client
 	heard chan socketmode.Event  // commands and interactions
-	opens slack.ModalViewRequest // the form
+	opens slack.ModalViewRequest // the form that the command opens
 }
 
 // asked is the time of the requests in the bot's golden files. The workspace's clock starts at this time.
