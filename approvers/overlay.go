@@ -21,8 +21,8 @@ const (
 // Overlay holds additions to the policy that depend on the tools: annotations from trusted sources, and the tools
 // that differ from their pins. When a tool changes, the overlay and the policy in force change, too.
 type Overlay struct {
-	Presumed   map[string]Presumption // tools that the policy does not name
-	Distrusted map[string]string      // by tool: why it is distrusted, as a part of a sentence
+	Presumed   map[string]Presumption // for tools that the policy does not name
+	Distrusted map[string]string      // for each distrusted tool: the reason, as a part of a sentence
 }
 
 // Presumption is a risk derived from a trusted source's annotations.
