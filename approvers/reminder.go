@@ -97,8 +97,8 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	return r, []Event{ReminderDue{People: told}}, true
 }
 
-// deferIfLast defers a person's reminder by the time wait. If everybody gets another reminder, or the stage ends within
-// the time wait, deferIfLast does nothing.
+// deferIfLast defers a person's reminder by the time wait. If everybody gets another reminder later, or the stage ends
+// before the deferred time, deferIfLast does nothing.
 func deferIfLast(r Request, in DecisionContext, who PersonID, wait time.Duration) Request {
 	if at := r.worked(in, r.Roles(), wait); r.RemindAt.IsZero() && at.Before(r.ExpiresAt) {
 		r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: who, At: at})
