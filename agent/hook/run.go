@@ -356,8 +356,8 @@ func (h *hook) asked(r *client.Request) bool {
 	return ok && h.Profile == Control
 }
 
-// stale reports whether the call needs a new request. It needs a new request if an earlier call has used the request,
-// or if the request is continued and has ended without a decision. A rejected request is not stale, because the
+// stale reports whether the call needs a new request. This is the case if an earlier call has used the request, or if
+// the call continues a request that has ended without a decision. A rejected request is not stale, because the
 // rejection also applies to the repeated call. A lost request is not stale, because the agent must first learn that the
 // call may have run.
 func stale(r *client.Request, resumed bool) bool {

@@ -331,8 +331,8 @@ func (h *harness) change(who approvers.Identity, request, args string) {
 	h.ok(err)
 }
 
-// A notice links to the card as soon as Slack shows the card. An edit can cause a new card at another address, to which
-// the notice must link.
+// A notice links to the card as soon as Slack shows the card. After an edit, there can be a new card at another
+// address. The notice must then link to the new card.
 func TestANoticeLeadsToTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
