@@ -157,9 +157,9 @@ func HasEvent[E Event](events []Event) bool {
 // NetEvents drops events that later events of the same transaction replace. So each consequence happens only once.
 // These are the rules:
 //
-//   - If there are several StageStarted events, only the last of them remains, with From and After of the first event,
-//     and with Why of the first event unless this Why is StageReplaced. If the request is not pending after the
-//     transaction, NetEvents drops all StageStarted events.
+//   - If there are several StageStarted events, only the last of them remains. It gets From and After of the first
+//     event. It also gets Why of the first event, except if this Why is StageReplaced.
+//   - If the request is not pending after the transaction, NetEvents drops all StageStarted events.
 //   - If the arguments were edited, NetEvents drops PlanChanged, because an edit includes a new plan.
 func (r Request) NetEvents(events []Event) []Event {
 	var out []Event

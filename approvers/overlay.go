@@ -14,8 +14,8 @@ type Unpinned string
 
 // The treatments of a tool that differs from its pin.
 const (
-	UnpinnedBlocked Unpinned = ""        // nobody may call it
-	UnpinnedUnknown Unpinned = "unknown" // it may be called as an unknown tool
+	UnpinnedBlocked Unpinned = ""        // nobody may call the tool
+	UnpinnedUnknown Unpinned = "unknown" // the tool counts as an unknown tool
 )
 
 // Overlay holds additions to the policy that depend on the tools: annotations from trusted sources, and the tools

@@ -122,8 +122,8 @@ func tooEarly(r Request, in DecisionContext, p Presence, round bool) (wait time.
 // remindsOfGap reports whether a gap caused the last reminder.
 func remindsOfGap(r Request) bool { return r.Gap != nil && r.Gap.Reminder == r.Reminded+r.Told }
 
-// askedSinceGap reports whether a gap caused the last reminder, and the gap can't have lost a click of the person: the
-// person could not decide, or did not have the card, when the gap began.
+// askedSinceGap reports whether both of these are true: a gap caused the last reminder, and the person could not decide
+// or did not have the card when the gap began. Such a gap can't have lost a click of the person.
 func askedSinceGap(r Request, p *Policy, one Presence) bool {
 	if !remindsOfGap(r) {
 		return false

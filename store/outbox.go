@@ -142,8 +142,9 @@ type Leftover struct {
 // IsAt reports whether another leftover is the same Slack message.
 func (l Leftover) IsAt(other Leftover) bool { return l.Channel == other.Channel && l.TS == other.TS }
 
-// MayUse reports whether a leftover may still become the Slack message of the outbox message. A late post may: if the
-// replica that took over the outbox message has posted nothing yet, this replica may find the late post and use it.
+// MayUse reports whether a leftover may still become the Slack message of the outbox message. This is possible for a
+// late post: another replica took over the outbox message. If that replica has posted nothing yet, it may find the late
+// post and use it.
 func (s OutboxMessage) MayUse(l Leftover) bool {
 	return l.Late && s.State == OutboxWanted && s.TS == ""
 }

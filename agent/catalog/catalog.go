@@ -256,8 +256,8 @@ func (c *Catalog) connect(ctx context.Context, s config.Server) {
 	}()
 }
 
-// drop disconnects all servers that the parameter which selects, at the same time. drop waits until the connections
-// have ended, and returns the names of these servers.
+// drop disconnects the servers for which the given function returns true, all at the same time. drop waits until the
+// connections have ended, and returns the names of these servers.
 func (c *Catalog) drop(which func(*connection) bool) (names []string) {
 	c.mu.Lock()
 	var going []*connection

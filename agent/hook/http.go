@@ -119,8 +119,8 @@ func EventName(body io.Reader) string {
 }
 
 // Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
-// Refuse does not know the name of the event, its answer denies a call that has not run, but does not say that the call
-// did not run.
+// Refuse does not know the name of the event, the call may have run already. The answer denies the call in case it has
+// not run, but does not say whether it ran.
 func Refuse(agent, name string, profile Profile, err error) []byte {
 	d, ok := find(agent)
 	if !ok || !d.HTTP {

@@ -41,7 +41,7 @@ func (v *verification) journal() error {
 	})
 	err := v.readJournal(pages)
 	close(pages)
-	_ = g.Wait() // it never fails
+	_ = g.Wait() // Wait never returns an error here
 	if err != nil || j.matched == v.records {
 		return err
 	}

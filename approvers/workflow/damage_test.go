@@ -137,7 +137,7 @@ type trial struct {
 	refused  error
 	told     []store.Damage // all damage that was reported while it ran
 	errors   []string       // log lines at the level error
-	outcomes []string       // of each request
+	outcomes []string       // the outcome of each request
 	runs     map[string]int // how often the tools ran, by request
 	agreed   map[string]int // number of accepted decisions, by request
 	stopped  error

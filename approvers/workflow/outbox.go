@@ -196,8 +196,9 @@ func hasCard(cards []store.OutboxMessage, is func(to string) bool) (card store.O
 	return cards[i], true
 }
 
-// withCards returns the people with the times at which they got their cards. A person who has no card gets it now if
-// the card of a role or a group of the person went to the members earlier, because then showJoined sends it again.
+// withCards returns the people with the times at which they got their cards. Some people have no card, although the
+// card of their role or group was sent to its members earlier. For these people, the time is now, because showJoined
+// sends the card to them.
 func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, people []approvers.Presence) []approvers.Presence {
 	out := slices.Clone(people)
 	for i := range out {

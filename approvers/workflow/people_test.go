@@ -530,7 +530,7 @@ func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 		shown  []string // where Slack shows the question; elsewhere Slack refuses it
 		lost   bool     // the question was deleted in Slack
 		edited bool     // the question's message is being edited, because there is a second question
-		ts     string   // of the message, which is received a minute after the question
+		ts     string   // the timestamp of the message, which is received a minute after the question
 		answer bool
 	}{
 		"written after it":                   {shown: []string{"conversation:"}, ts: later, answer: true},
@@ -551,7 +551,7 @@ func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 			h.question(lead, r.ID, "why?")
 			h.showsQuestion(r.ID, store.OutboxQuestion, posted, c.lost, c.shown...)
 			if c.edited {
-				h.question(lead, r.ID, "and for whom?") // it is not shown yet
+				h.question(lead, r.ID, "and for whom?") // the question is not shown yet
 			}
 			h.clock.pass(time.Minute)
 			heard := h.hear(h.reply(alice, c.ts, "and one more thing"))

@@ -64,7 +64,7 @@ type Config struct {
 const (
 	longestBody = 8 << 20
 	longBodies  = 8
-	ofOneClient = 2                // of these, bodies of one client, so that a client that sends slowly does not delay other clients
+	ofOneClient = 2                // how many of the long bodies one client may send at a time; a slow client then can't delay the others
 	slotWithin  = 10 * time.Second // how long a long body waits until it is read
 )
 

@@ -159,8 +159,8 @@ func TestRefused(t *testing.T) {
 }
 
 // An event that is refused gets the answer for its name, even if the URL does not name the event. If the beginning of
-// the body does not have the name, the answer denies a call that has not run, but does not say that the call did not
-// run.
+// the body does not have the name, the call may have run already. The answer denies the call in case it has not run,
+// but does not say whether it ran.
 func TestRefusedEvents(t *testing.T) {
 	const ran = `{"session_id":"s-1","hook_event_name":"PostToolUse","tool_name":"Bash","tool_response":"`
 	long, fill := strings.Repeat("x", longestBody), strings.Repeat(" ", longestBeginning-len(`{"session_id":""`))

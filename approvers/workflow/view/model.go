@@ -21,7 +21,7 @@ type Model struct {
 	LeaveAt      time.Time                // for an unknown outcome: when the model is told that the outcome is unknown; zero: the model was told already, or is never told
 	Cards        []store.OutboxMessage    // for a question and a notice: the request's cards that Slack shows; if Later is set: the cards of Later
 	Absence      *approvers.Absence       // for a notice to a stand-in: the absence in its current state
-	Calls        []Call                   // for a step: its calls in order; for a bundle: the calls that it shows
+	Calls        []Call                   // for a step: the step's calls in order; for a bundle: the calls that the bundle shows
 	Grant        *approvers.Grant         // for a grant
 	Stalled      string                   // for a grant in force: why no call can run under it now
 	CardQueue    *CardQueue               // for a queue's notice; nil: the notice is out of date
@@ -29,7 +29,7 @@ type Model struct {
 	MessageEdit  *store.Message           // the turn's last message that was edited or deleted after the model had read it
 	Gap          *approvers.Gap           // the last gap in which a message of the conversation was written; nil: none
 	Text         string                   // the model's text in a step, or the model's answer
-	Steps        []Step                   // for an answer: the steps that it reports, in order
+	Steps        []Step                   // for an answer: the steps that the answer reports, in order
 	Elicitation  *approvers.Elicitation   // a tool's question to a person
 	File         *store.File              // for a file that a run returned
 	Data         []byte                   // the file's bytes
