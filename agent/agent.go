@@ -73,22 +73,23 @@ type Config struct {
 
 	Retry         Retry
 	HistoryTokens int           // estimated token budget for the model's input; default 48,000
-	MaxSteps      int           // model calls with tools in a turn, unless the agent sets its own limit; default 10
+	MaxSteps      int           // model calls with tools in one turn, for agents without a limit of their own; default 10
 	MaxResult     int           // bytes of a tool's result that are kept; default 1 MiB
 	ResultPart    int           // bytes of a result that the model receives in one part; default 24 KiB
-	Grace         time.Duration // how long shutdown waits for a running tool; default 15 seconds, negative: no wait
+	Grace         time.Duration // how long a shutdown waits for a running tool; default 15 seconds; negative: a shutdown does not wait
 	PingEvery     time.Duration // how long a result of Ping is cached; default 30 seconds
 }
 
 // ModelCall is the report on one finished model call.
 type ModelCall struct {
 	Agent   string
-	Outcome string // answered, interrupted, or the reason for the failure: see the values of causeNames
+	Outcome string // "answered", "interrupted", or the reason for the failure (a value of causeNames)
 	Took    time.Duration
-	In, Out int // input and output tokens, counted by the endpoint or estimated; 0 without an answer
+	In, Out int // input and output tokens, as the endpoint counted them, or an estimate; 0 if there was no answer
 }
 
-// Draft shows a model's output while it is generated. The shown output is provisional until the answer is complete.
+// Draft shows a model's output while it is generated. Until the answer is complete, the shown output may still be
+// discarded.
 type Draft interface {
 	Write(text string) // shows the whole text so far; must not block
 	Close()            // called when the model call has ended
@@ -118,8 +119,8 @@ type Agent struct {
 	model *client
 
 	mu         sync.Mutex
-	budgets    map[string]int      // token budgets of models that refused a longer request, by model
-	unrecorded map[string]finished // finished runs not recorded yet, by execution
+	budgets    map[string]int      // by model: the reduced token budget of a model that has refused a longer request
+	unrecorded map[string]finished // by execution: the outcomes of finished runs that are not recorded yet
 	ping       pinged
 
 	running sync.WaitGroup // tool functions that have been called and have not returned

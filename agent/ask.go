@@ -24,8 +24,8 @@ const (
 	maxFormURL    = 2000 // bytes
 )
 
-// ErrForm means that a form was not shown to anybody. The wrapping error says what to change, or why no form can be
-// shown at the moment.
+// ErrForm means that nobody was shown the form. The wrapping error says what to change in the form, or why no form can
+// be shown at the moment.
 var ErrForm = errors.New("nobody was asked")
 
 // ask returns the function with which a running tool shows a form to the requester of the call. The run's timer is

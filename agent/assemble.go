@@ -24,22 +24,22 @@ type assembly struct {
 	calls   []*partialCall // at most maxCalls, plus one placeholder for all further calls
 	last    *partialCall
 	byIndex map[int]*partialCall
-	dropped int // number of calls after the placeholder
+	dropped int // how many calls came after the placeholder
 	finish  openai.FinishReason
-	cutText bool // the text exceeded its limit
-	tokens  int  // as reported by the server; zero: not reported
-	told    told // values for traces, except the finish reason: see finish
+	cutText bool // the text was longer than its limit
+	tokens  int  // input and output tokens, as the server reported them; zero: the server reported none
+	told    told // reported values for traces, without the finish reason: see finish
 }
 
 // partialCall is one tool call while its pieces arrive.
 type partialCall struct {
 	id, name string
 	args     strings.Builder
-	over     bool // the arguments or the name exceeded their limit
+	over     bool // the arguments or the name were longer than the limit
 }
 
-// whole reports whether the received arguments are a complete JSON object. If they are, further arguments can't belong
-// to the same call.
+// whole reports whether the received arguments are a complete JSON object. Later pieces with arguments then belong to
+// another call.
 func (c *partialCall) whole() bool {
 	text := strings.TrimSpace(c.args.String())
 	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
@@ -71,9 +71,9 @@ func write(to *strings.Builder, s string, limit int) (cut bool) {
 }
 
 // addCall adds one piece of a call. According to the API, each piece has the index of its call. The first piece of a
-// call also has the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names
-// with each piece, or invent a new id for each piece. If it is unclear to which call a piece belongs, the call that
-// gets the piece becomes invalid. A piece must never complete a wrong call.
+// call also has the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with
+// each piece, or invent a new id for each piece. If it is unclear to which call a piece belongs, addCall makes the call
+// that gets the piece invalid, because a piece must never complete a wrong call.
 func (a *assembly) addCall(piece openai.ToolCall) {
 	c := a.find(piece)
 	if c == nil || another(c, piece) {
@@ -81,7 +81,7 @@ func (a *assembly) addCall(piece openai.ToolCall) {
 		if len(a.calls) <= maxCalls {
 			a.calls = append(a.calls, c)
 		} else {
-			a.dropped++ // c is not kept, but the later pieces of the call need a target
+			a.dropped++ // c is dropped, but later pieces of the call are still written to c
 		}
 	}
 	a.last = c

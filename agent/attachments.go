@@ -93,8 +93,8 @@ func family(kind string) string {
 	return ""
 }
 
-// isSound reports whether a declared and a detected media type can belong to the same recording. The detected type is
-// the container's type, which often differs from the declared type.
+// isSound reports whether a file with this declared media type and this detected media type can be a sound or video
+// recording. The detected type is the type of the container format, which often differs from the declared type.
 func isSound(said, is string) bool {
 	return (strings.HasPrefix(said, "audio/") || strings.HasPrefix(said, "video/")) && (strings.HasPrefix(is, "audio/") || strings.HasPrefix(is, "video/") || is == "application/ogg")
 }

@@ -12,7 +12,7 @@ import (
 type Retry struct {
 	Tries   int           // total number of calls; default 5
 	First   time.Duration // delay after the first failure; default 2 s
-	Longest time.Duration // longest allowed delay; if a server asks for more, the turn ends; default 2 minutes
+	Longest time.Duration // the longest delay; if a server asks for a longer delay, the turn ends; default 2 minutes
 }
 
 func (r Retry) withDefaults() Retry {

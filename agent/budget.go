@@ -16,8 +16,8 @@ import (
 type modelRequest struct {
 	messages []openai.ChatCompletionMessage
 	authors  []approvers.PersonID
-	tokens   int // estimated, including the tools
-	dropped  int // turns that were omitted
+	tokens   int // the estimated size of the input, including the tools
+	dropped  int // how many turns were left out
 }
 
 // compose builds a request within a token budget. The request contains the newest consecutive turns that fit
@@ -80,8 +80,8 @@ func runsOf(kept []part) map[string]string {
 // keepOfResult is the number of bytes that a shortened result keeps.
 const keepOfResult = 400
 
-// shorten cuts tool results, beginning with the oldest, until it has saved about as many tokens as the parameter over
-// says. Each shortened result gets a note that says how to read the rest. messages and runs belong to the same parts:
+// shorten cuts tool results, beginning with the oldest, until it has saved about the number of tokens in the parameter
+// over. Each shortened result gets a note that says how to read the rest. messages and runs belong to the same parts:
 // see runsOf.
 func shorten(messages []openai.ChatCompletionMessage, over int, runs map[string]string) {
 	for i := range messages {

@@ -59,8 +59,9 @@ func numberText(d *jsontext.Decoder) (string, error) {
 
 var errNoNumber = errors.New("must be a number")
 
-// exactFloat reads a number that a float of the given size represents exactly. A number counts as exact if it equals
-// the float's shortest decimal form. For example, 49.99 is exact. With 32 bits, 123456789.123456789 is not exact.
+// exactFloat reads a number that a float of the given size represents exactly. A number counts as exact if it has the
+// same value as the float's shortest decimal form. For example, 49.99 is exact. With 32 bits, 123456789.123456789 is
+// not exact.
 func exactFloat(d *jsontext.Decoder, bits int) (float64, error) {
 	text, err := numberText(d)
 	if err != nil {
@@ -90,8 +91,8 @@ var (
 )
 
 // decodeFault converts a decoding error into an error in the words of check. Unless the JSON is invalid or a name
-// occurs twice, the error names the argument. The text does not include the argument's value, except in an error of
-// the argument type's own decoder.
+// occurs twice, the error names the argument. The error does not contain the argument's value, unless the argument's
+// type has its own decoder, whose error contains the value.
 func decodeFault(err error) error {
 	var syntax *jsontext.SyntacticError
 	var semantic *strict.SemanticError

@@ -9,13 +9,13 @@ import (
 // shape describes the JSON that is decoded into a type. A shape has the parts of JSON Schema that Go types and tags
 // can express.
 type shape struct {
-	kind     string // JSON type; "": any
+	kind     string // JSON type; "": any type
 	doc      string
 	format   string
 	encoding string
 	pattern  string
-	enum     []string // JSON texts
-	least    string   // bounds in JSON notation
+	enum     []string // the allowed values, as JSON
+	least    string   // this bound and the bounds below are in JSON notation
 	most     string
 	above    string
 	below    string

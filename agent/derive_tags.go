@@ -15,13 +15,13 @@ import (
 // tags are the parsed struct tags of a field.
 type tags struct {
 	name     string // from the json tag
-	left     bool   // json:"-"
+	left     bool   // the tag json:"-" leaves the field out
 	optional bool
-	said     map[string]string // the other tags that this package reads
+	said     map[string]string // the other tags that this package reads, by key
 }
 
-// known lists the tags that this package reads. foreign lists tags that describe arguments in other packages. The
-// foreign tags would have no effect here, so readTag refuses them. Each value of foreign names the tag to use
+// known lists the tags that this package reads. foreign lists tags that other packages read to describe arguments.
+// Here, foreign tags would have no effect, so readTag refuses them. For each foreign tag, the map has the tag to use
 // instead.
 var (
 	known   = []string{"doc", "min", "max", "above", "below", "places", "enum", "pattern", "format", "unique", "secret", "each_min", "each_max", "type"}

@@ -214,7 +214,8 @@ func refused[Args any]() error {
 	return r.Register(Func("x", "Does it.", approvers.ReadOnly, func(context.Context, Invocation, Args) (string, error) { return "", nil }))
 }
 
-// TestTypesThatAreNoArguments checks that the error of Register names the unsuitable field and says what to write.
+// TestTypesThatAreNoArguments checks the error of Register for types that can't be arguments. The error names the
+// unsuitable field and says what to write.
 func TestTypesThatAreNoArguments(t *testing.T) {
 	for _, c := range []struct {
 		err  error

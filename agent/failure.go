@@ -26,8 +26,8 @@ const (
 	causeRequest               // the request was rejected
 	causeEndpoint              // the address is not a chat-completions endpoint
 	causeFilter                // a content filter withheld the answer
-	causeRoom                  // the limit on the answer's length left no room for an answer
-	causeLong                  // the history is longer than the model's context
+	causeRoom                  // the answer reached its length limit before it had any text
+	causeLong                  // the history is too long for the model
 	causeSteps                 // the turn used all its steps and got no answer
 )
 
@@ -51,9 +51,9 @@ var sentences = map[cause]string{
 // failure says why a model call gave no usable answer.
 type failure struct {
 	cause  cause
-	worth  bool          // a retry may succeed
-	after  time.Duration // the pause that the server asks for
-	detail error         // for the log
+	worth  bool          // a repetition of the call may succeed
+	after  time.Duration // the delay that the server asks for
+	detail error         // the error for the log
 }
 
 func (f *failure) Error() string { return f.detail.Error() }

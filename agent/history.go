@@ -15,8 +15,8 @@ import (
 type part struct {
 	turn     string
 	messages []openai.ChatCompletionMessage
-	authors  []author          // of the user messages, by index in messages
-	runs     map[string]string // executions with results in this part, by the call id that the model receives
+	authors  []author          // the authors of the user messages; the index is the index in messages
+	runs     map[string]string // by the call id that the model receives: the executions with results in this part
 }
 
 type author struct {
@@ -25,8 +25,8 @@ type author struct {
 	name string
 }
 
-// The history contains placeholders for two reasons. The API accepts no empty messages. Some servers refuse a call
-// without a result, or a user message directly after a result.
+// The history contains placeholders for two reasons. The API accepts no empty messages. Some servers refuse a history
+// in which a call has no result, or a user message follows a result directly.
 const (
 	noText    = "(no text)"
 	noAnswer  = "(I stopped here without an answer.)"

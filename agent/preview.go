@@ -48,8 +48,8 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
 }
 
-// saidNo reports whether an error is the tool's answer that the call would not succeed. An error from [Refused] is such
-// an answer. An error of a Go function is also such an answer, with three exceptions: the network caused the error, the
+// saidNo reports whether an error means that the call would not succeed, according to the tool. An error from [Refused]
+// means this. An error of a Go function also means this, with three exceptions: the network caused the error, the
 // function did not end normally, or the outcome is unknown. After any other error, there is no preview.
 func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
 	tool, ok := a.Tools.find(p.Tool)

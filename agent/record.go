@@ -15,8 +15,8 @@ var recordPauses = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond
 
 // record records the outcome of a run, even during shutdown, and retries after errors. While the store refuses writes
 // for a temporary reason (store.Refused), record keeps trying until shutdown. If record gives up, the agent keeps the
-// outcome in memory, and records it when the timer fires again. As long as this process runs, a run with a known
-// outcome is never recorded as unknown.
+// outcome in memory, and records it when the timer fires again. While this process runs, record never records a known
+// outcome as unknown.
 func (a *Agent) record(ctx context.Context, execution string, done finished) error {
 	stopping := ctx
 	ctx = context.WithoutCancel(ctx)

@@ -14,14 +14,14 @@ import (
 
 // Registry holds the callable tools. The zero Registry is empty and ready for concurrent use.
 //
-// A tool with a Definition comes from an external source, which can change the tool at any time. If nobody has pinned
-// the source's definition (see [Registry.Pin]), or if it differs from the pinned definition in more than spaces between
-// JSON tokens, the tool is blocked, and the registry has the reason. The tools of a trusted source need no pins: see
-// [Registry.Trust].
+// A tool with a Definition comes from an external source, which can change the tool at any time. The tool is blocked if
+// nobody has pinned the source's definition (see [Registry.Pin]), or if the definition differs from the pinned one.
+// Spaces between JSON tokens make no difference. The registry has the reason why a tool is blocked. The tools of a
+// trusted source need no pins: see [Registry.Trust].
 type Registry struct {
 	mu         sync.RWMutex
 	tools      map[string]registered
-	wires      map[string]string // tool names, by the name that the model receives
+	wires      map[string]string // by the name that the model receives: the tool's name
 	sources    map[string]*source
 	version    uint64
 	print      string        // cached Fingerprint; empty: not computed yet
@@ -33,7 +33,7 @@ type Registry struct {
 type registered struct {
 	Tool
 	pinned workflow.Tool
-	source string          // empty: compiled in
+	source string          // name of the tool's source; empty: the tool is compiled in
 	wire   string          // tool name in the form that the model's API accepts
 	params json.RawMessage // schema in the form that the model's API requires
 	hash   string          // hash of the definition; empty: the tool needs no pin

@@ -13,13 +13,13 @@ type source struct {
 	trusted bool                  // the tools need no pins
 	pinned  map[string]registered // tools in the definitions that the operator pinned
 	live    map[string]registered // tools in the definitions that the source offers
-	faults  map[string]error      // offered tools that can't be registered
-	heard   bool                  // the source has listed its tools at least once
+	faults  map[string]error      // the errors of offered tools that can't be registered
+	heard   bool                  // the source has listed its tools at least once since the start
 }
 
 // Pin sets the pinned tools of a source from the lock file, and replaces earlier pins. Until the source lists its
-// tools, the registry uses the pinned definitions. A run of a pinned tool waits for the source, so the pinned tools
-// need no Run function.
+// tools, the registry uses the pinned definitions. The pinned tools need no Run function, because a run waits until the
+// source has listed its tools.
 func (r *Registry) Pin(name string, pinned []Tool) []error {
 	var errs []error
 	made := map[string]registered{}
@@ -44,8 +44,8 @@ func (r *Registry) Pin(name string, pinned []Tool) []error {
 }
 
 // Replace sets the list of tools that a source offers. Tools that can't be registered are left out. For each of these
-// tools, Replace returns an error that wraps [ErrTool]. While a source is temporarily unreachable, callers must not
-// call Replace: the tools must stay registered, and their runs report that the source is unreachable.
+// tools, Replace returns an error that wraps [ErrTool]. Callers must not call Replace because a source is temporarily
+// unreachable: its tools stay registered, and their runs report that the source is unreachable.
 func (r *Registry) Replace(name string, tools []Tool) []error {
 	var errs []error
 	made, faults := map[string]registered{}, map[string]error{}

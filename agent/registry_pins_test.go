@@ -37,7 +37,7 @@ func stands(r *Registry) string {
 	return strings.Join(out, "; ")
 }
 
-// drift lists the pinned tools whose source does not offer the pinned definition.
+// drift lists the tools that the registry's method Drift returns.
 func drift(r *Registry) string {
 	var out []string
 	for _, d := range r.Drift() {

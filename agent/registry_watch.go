@@ -40,15 +40,16 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	return all, r.version
 }
 
-// Version returns the number of changes since the creation of the registry. If the number has not changed, values
-// read earlier are up to date.
+// Version returns the number of changes since the creation of the registry. If the number has not changed, values that
+// were read earlier are still valid.
 func (r *Registry) Version() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.version
 }
 
-// Changed returns a channel that gets a value after each change. Several changes between two receives give one value.
+// Changed returns a channel that gets a value after each change. If several changes happen before the value is
+// received, there is only one value.
 func (r *Registry) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,8 +88,8 @@ func (r *Registry) Fingerprint() string {
 	return r.print
 }
 
-// Drift lists the pinned tools whose source does not offer the pinned definition, or has not listed its tools yet.
-// The order is the order of the names. A tool that nobody has pinned is not listed.
+// Drift lists the pinned tools whose source does not offer the pinned definition, or has not listed its tools yet. The
+// list is sorted by name. A tool that nobody has pinned is not listed.
 func (r *Registry) Drift() (all []workflow.Drift) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -115,8 +116,8 @@ func (r *Registry) Drift() (all []workflow.Drift) {
 // than half of its timeout.
 const patienceForSource = 10 * time.Second
 
-// waits returns the Run of a tool whose source has not listed its tools yet. The Run waits for the source's list, and
-// then runs the listed tool if this tool has the given hash. If the hash differs, or if the list does not come in
+// waits returns the Run of a tool whose source has not listed its tools yet. The Run waits for the source's list. If
+// the listed tool has the given hash, the Run then runs this tool. If the hash differs, or if the list does not come in
 // time, the Run returns an error that wraps ErrNotRun.
 func (r *Registry) waits(name string, hash *string) func(context.Context, Invocation) (string, error) {
 	return func(ctx context.Context, in Invocation) (string, error) {

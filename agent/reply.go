@@ -13,7 +13,7 @@ import (
 type reply struct {
 	text   string
 	calls  []workflow.ModelCall
-	cut    bool // the text exceeded a limit and was cut
+	cut    bool // the text was cut, because it was longer than a limit
 	tokens int  // input and output tokens, as reported by the server; zero: not reported
 	told   told
 }

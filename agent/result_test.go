@@ -27,7 +27,7 @@ func TestLongResultsAreKeptWhole(t *testing.T) {
 		name       string
 		part, most int
 		says       string
-		kept       int // bytes of the file; zero: there is none
+		kept       int // size of the file in bytes; zero: there is no file
 	}{
 		{"it fits", 5000, 6000, text, 0},
 		{"it is longer than the model is given", 995, 6000, text[:994] + "\n" + `[cut: these are the first 994 of 4800 bytes. The people have a file with it. Read on with read_result: {"run":"exec_1","offset":994}]`, 4800},

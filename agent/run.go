@@ -17,7 +17,7 @@ import (
 
 // finished is the outcome of a run.
 type finished struct {
-	lost   bool // the outcome is unknown: the tool may have acted
+	lost   bool // the outcome is unknown, because the tool may have acted
 	ok     bool
 	unrun  bool   // the run never started
 	result string // the tool's answer in the form for the model, or the reason for the failure
@@ -38,14 +38,14 @@ const patience = 10 * time.Second
 // Run is the handler of store.TimerRun. Run claims the execution, calls the tool with the stored bytes, and records
 // the result.
 //
-// A run of a read-only tool without an answer counts as failed. Any other run with an unknown outcome is not recorded
-// as a failure: after a failure, the model could make the call again. The run of an idempotent tool is claimed again
-// and retried with the same key, up to the workflow's limit. For an unprotected tool, people are asked for the
-// outcome. A run that is interrupted by a shutdown stays in the state executing, and the next process applies the
-// same rules. A pause interrupts a run without a grace period. After the pause, a read-only or idempotent tool runs
-// again. When a person stops the turn, its runs are also interrupted without a grace period, and they are not
-// retried. If a stopped run gives an answer, the answer is recorded. If it gives no answer, a run of a read-only tool
-// counts as failed, and the outcome of any other run is unknown.
+// A run of a read-only tool without an answer counts as failed. Any other run without an answer is not recorded as a
+// failure, because after a failure, the model could make the call again. The run of an idempotent tool is claimed again
+// and retried with the same key, up to the workflow's limit. For an unprotected tool, people are asked for the outcome.
+// A run that is interrupted by a shutdown stays in the state executing, and the next process applies the same rules. A
+// pause interrupts a run without a grace period. After the pause, a read-only or idempotent tool runs again. When a
+// person stops the turn, its runs are also interrupted without a grace period, and they are not retried. If a stopped
+// run gives an answer, the answer is recorded. If a stopped run gives no answer, it counts as failed if its tool is
+// read-only. Otherwise, its outcome is unknown.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {

@@ -89,7 +89,7 @@ func TestEndings(t *testing.T) {
 		{"an error of its own", "set_price", own, 1, refused},
 		{"an error of its own", "shop.look_up", own, 1, refused},
 		{"it can't tell", "issue_refund", unsure, 1, lost},
-		{"it can't tell", "set_price", unsure, 5, finished{}}, // five tries with one key; the sixth claim is refused
+		{"it can't tell", "set_price", unsure, 5, finished{}}, // the tool is tried five times with the same key, and the sixth claim is refused
 		{"it can't tell", "shop.look_up", unsure, 1, finished{result: "the bank hung up: it is unknown whether this happened"}},
 		{"a panic", "issue_refund", panics, 1, lost},
 		{"a panic", "set_price", panics, 5, finished{}},

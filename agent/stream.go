@@ -42,8 +42,8 @@ type notes struct {
 type notesKey struct{}
 
 // doer sends the requests of the library go-openai. doer stores notes on the response, limits the size of the response,
-// and passes on only the data lines of a stream. Keep-alive comments are dropped. Otherwise, go-openai would parse a
-// comment together with an error that follows the comment, and would not find the error.
+// and passes on only the data lines of a stream. doer drops keep-alive comments, because go-openai would parse a
+// comment and a following error together, and would miss the error.
 type doer struct {
 	client *http.Client
 	key    *atomic.Pointer[string] // replaces the key in the request, unless its value is nil
@@ -151,7 +151,7 @@ func (d *dataLines) Close() error { return d.body.Close() }
 // watch ends the context of a model call if the whole answer takes too long, or if no data arrives for too long.
 type watch struct {
 	ctx   context.Context
-	stop  func() // releases the context and the timer
+	stop  func() // releases the context and the timer of the model call
 	timer *time.Timer
 	idle  time.Duration
 }

@@ -38,7 +38,7 @@ func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
 	last := b.Turn.Step >= a.maxSteps(b.Agent)
 	began := a.Now()
 	draft := a.Draft(b.Turn.ID, b.Turn.Step)
-	defer draft.Close() // closed after the step is recorded, so that recording does not wait for calls to Slack
+	defer draft.Close() // Close runs after the step is recorded, so that recording does not wait for calls to Slack
 	q, r, err := a.answer(ctx, b, last, draft.Write)
 	var f *failure
 	switch {
@@ -129,7 +129,7 @@ func request(model string, q modelRequest, tools []registered, last bool) openai
 	return r
 }
 
-// budget returns the token budget for a model. If the model has refused a request as too long, and has then answered a
+// budget returns the token budget for a model. After the model has refused a request as too long, and has answered a
 // shorter request, the budget is smaller than the configured budget.
 func (a *Agent) budget(model string) int {
 	a.mu.Lock()

@@ -22,9 +22,9 @@ type Tool struct {
 	Name string
 	// Description tells the model what the tool does and when to use it, in at most 1024 characters.
 	Description string
-	// Schema is the JSON Schema of the arguments, which are an object. If Schema declares no draft, the draft is
-	// 2020-12. References must stay within the schema. If additionalProperties is true or a schema, arguments that
-	// Schema does not name are allowed. If not, these arguments are refused.
+	// Schema is the JSON Schema of the arguments, which are an object. If Schema declares no draft, the draft is 2020-12.
+	// References must stay within the schema. Arguments that Schema does not name are refused, unless additionalProperties
+	// is true or a schema.
 	Schema json.RawMessage
 	// Effect says whether a repeated run of a call takes effect twice. After a crash, Effect determines whether the
 	// run is repeated.
@@ -34,10 +34,10 @@ type Tool struct {
 	// Run runs the tool. The arguments are valid according to the schema. If the policy requires approval, people
 	// have approved the arguments.
 	//
-	// The model receives the returned text, which is JSON or plain text. An error means that nothing was done. The
-	// model and people read the error's text, so the text should be one sentence without secrets. If it is unknown
-	// whether the tool acted, the error must wrap ErrOutcomeUnknown. An idempotent tool then runs again, and the run
-	// of a read-only tool counts as failed. For any other tool, people are asked for the outcome.
+	// The model receives the returned text, which is JSON or plain text. An error means that nothing was done. The model
+	// and people read the error's text, so the text should be one sentence without secrets. If the function does not know
+	// whether it acted, its error must wrap ErrOutcomeUnknown. Then an idempotent tool runs again, and the run of a
+	// read-only tool counts as failed. For any other tool, people are asked for the outcome.
 	Run func(ctx context.Context, in Invocation) (string, error)
 	// Asks marks a tool whose calls are answered by the people of the conversation. The Run of such a tool is nil. The
 	// arguments are a question and, optionally, options.
@@ -90,7 +90,7 @@ type Invocation struct {
 
 // Progress is the progress of a run.
 type Progress struct {
-	Done, Total float64 // a Total of 0 means that the total is unknown
+	Done, Total float64 // the completed work, and the whole work; if Total is 0, the whole work is unknown
 	Text        string
 }
 
@@ -104,10 +104,10 @@ type File struct {
 
 // Form is a question of a running tool to the asker of the call.
 type Form struct {
-	From   string          // name of the asking party, for people
+	From   string          // for people: the name of the program that asks
 	Text   string          // the question
 	Schema json.RawMessage // JSON Schema of the answer: an object of plain fields; nil: the form has a URL
-	URL    string          // address that the asker is to visit
+	URL    string          // address that the asker should visit
 }
 
 // Reply is the outcome of a form.
@@ -133,7 +133,7 @@ var ErrOutcomeUnknown = errors.New("it is unknown whether this happened")
 // ErrRefused matches every error that [Refused] returns, with errors.Is.
 var ErrRefused = errors.New("the tool refused")
 
-// Refused returns the error for a call that the tool's source declined. The error's text is the source's answer.
+// Refused returns the error for a call that the tool's source has refused. The error's text is the source's answer.
 func Refused(said string) error { return refusal(said) }
 
 type refusal string

@@ -10,8 +10,8 @@ import (
 
 // unknownProperties finds names that the schema does not describe. By default, JSON Schema allows properties with
 // unknown names. The bot refuses these properties, because no schema checks their values, and an approver would
-// overlook them. There are two exceptions. The schema may set additionalProperties (or unevaluatedProperties) to true
-// or to a schema. The schema of a value may be true, which allows anything.
+// overlook them. There are two exceptions: the schema sets additionalProperties (or unevaluatedProperties) to true or
+// to a schema, or the schema of a value is true, which allows anything.
 func (s schema) unknownProperties(v any) []problem {
 	return unknownProperties([]*jsonschema.Schema{s.root}, v, "")
 }
@@ -40,8 +40,8 @@ func unknownProperties(given []*jsonschema.Schema, v any, path string) []problem
 	return nil
 }
 
-// describes reports whether one of the schemas describes members or items of the value. The schema true describes
-// none.
+// describes reports whether one of the schemas describes members or items of the value. The schema true describes no
+// members and no items.
 func describes(applied []*jsonschema.Schema, v any) bool {
 	return slices.ContainsFunc(applied, func(s *jsonschema.Schema) bool {
 		switch v.(type) {
@@ -62,7 +62,7 @@ func unknownPropertiesInObject(applied []*jsonschema.Schema, object map[string]a
 			out = append(out, problem{join(path, name), "is not known" + knownNames(applied)})
 			continue
 		}
-		if len(under) > 0 { // without a schema, the property and its content are allowed
+		if len(under) > 0 { // if there is no schema, the property is allowed with any content
 			out = append(out, unknownProperties(under, child, join(path, name))...)
 		}
 	}

@@ -52,7 +52,7 @@ func (used wireIDs) of(c store.Call) string {
 	return id
 }
 
-// maxQuotedArgs limits how much of unreadable arguments is quoted to the model, in bytes.
+// If the arguments of a past call are unreadable, the model gets at most maxQuotedArgs bytes of them.
 const maxQuotedArgs = 2000
 
 // wireArgs returns a past call's arguments in the form of the API. Some servers refuse the whole request if the

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Absence is the time in which a person is away. Absence names the stand-in. The stand-in gets the person's cards and
-// reminders, but not the person's authority. The stand-in decides in the stand-in's own name and role.
+// Absence is the time in which a person is away, with the name of the person's stand-in. The stand-in gets the person's
+// cards and reminders, but not the person's authority. The stand-in decides in the stand-in's own name and role.
 type Absence struct {
 	Who          PersonID  `json:"who"`
 	Version      uint64    `json:"version"`
@@ -15,14 +15,14 @@ type Absence struct {
 	Until        time.Time `json:"until"` // the end of the absence
 	Delegate     PersonID  `json:"delegate,omitempty"`
 	DelegateName string    `json:"delegate_name,omitempty"`
-	Covers       []Cover   `json:"covers,omitempty"` // one for each of the roles that the person had when the absence was set
+	Covers       []Cover   `json:"covers,omitempty"` // for each role that the person had when the absence was set: the calls that the stand-in can decide
 }
 
 // Cover is about one role of an absent person. Cover says which calls of this role the stand-in can decide. The
 // stand-in decides these calls under a role of their own.
 type Cover struct {
 	Role  string   `json:"role"`
-	None  bool     `json:"none,omitempty"`  // no calls of the role's tools
+	None  bool     `json:"none,omitempty"`  // the stand-in can decide no calls of the role's tools
 	Lacks []string `json:"lacks,omitempty"` // the role's tools whose calls the stand-in can't decide
 }
 

@@ -47,7 +47,7 @@ func (a Agent) MayAsk(who Identity) *Denied {
 // Offers reports whether the agent offers the tool to its model.
 func (a Agent) Offers(tool string) bool {
 	if tool == ToolReadResult && len(a.Tools) > 0 {
-		return true // the tool only reads more of the result of an offered tool
+		return true // read_result only reads more of the result of a tool that the agent offers
 	}
 	return slices.Contains(a.Tools, "*") || slices.Contains(a.Tools, tool)
 }

@@ -21,8 +21,8 @@ const MaxArgs = 64 << 10
 var ErrArgs = errors.New("arguments refused")
 
 // StrictArgs parses a call's argument bytes: exactly one JSON object. StrictArgs refuses an object, at any level, if
-// two of its names are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses
-// numbers that a conversion to float64 and back changes, because conditions and previews read float64.
+// two of its names are equal or differ only in case. StrictArgs repairs nothing. If exact is set, StrictArgs refuses a
+// number whose value changes when it is converted to float64 and back, because conditions and previews read float64.
 func StrictArgs(raw []byte, exact bool) (map[string]any, error) {
 	if len(raw) > MaxArgs {
 		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrArgs, len(raw), MaxArgs)
@@ -109,8 +109,8 @@ func readObject(dec *jsontext.Decoder, exact bool, depth int) (map[string]any, e
 // fold maps names that differ only in case to the same key. The function uses Unicode's simple case mappings.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// readNumber parses a number as float64. If exact is set, readNumber refuses a number that a conversion to float64 and
-// back changes.
+// readNumber parses a number as float64. If exact is set, readNumber refuses a number whose value changes when it is
+// converted to float64 and back.
 func readNumber(text string, exact bool) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -145,9 +145,9 @@ func EqualArgs(a, b json.RawMessage) bool {
 	return bytes.Equal(x, y)
 }
 
-// CanonicalArgs returns an argument text in a form that is the same for all texts with the same value. The form is that
-// of RFC 8785, except for numbers. A number keeps all its significant digits, because two different numbers could be
-// equal as float64. CanonicalArgs does not change a text that is not valid JSON, or an object with two equal names.
+// CanonicalArgs converts an argument text to a standard form. Texts with the same value have the same form. The form is
+// that of RFC 8785, except for numbers. A number keeps all its significant digits, because two different numbers could
+// be equal as float64. CanonicalArgs does not change a text that is not valid JSON, or an object with two equal names.
 func CanonicalArgs(raw json.RawMessage) json.RawMessage {
 	ints, floats := jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)
 	v := jsontext.Value(bytes.Clone(raw))

@@ -113,13 +113,13 @@ func TestEqualArgs(t *testing.T) {
 		want bool
 	}{
 		{`{"a":1,"b":2}`, `{ "b" : 2, "a" : 1 }`, true},
-		{`{"a":1}`, `{"a":1.0}`, false}, // an edit that only rewrites a number is still an edit
+		{`{"a":1}`, `{"a":1.0}`, false}, // an edit that only writes a number in another form is still an edit
 		{`{"a":"é"}`, `{"a":"\u00e9"}`, true},
 		{`{"a":1}`, `{"a":"1"}`, false},
 		{`{"a":[1,2]}`, `{"a":[2,1]}`, false},
 		{`{"a":1}`, `{"a":1,"b":null}`, false},
-		{`{"a":9007199254740993}`, `{"a":9007199254740992}`, false}, // one float64, two numbers
-		{`{"a":0.1}`, `{"a":0.1000000000000000055}`, false},         // likewise
+		{`{"a":9007199254740993}`, `{"a":9007199254740992}`, false}, // two numbers that are the same float64
+		{`{"a":0.1}`, `{"a":0.1000000000000000055}`, false},         // also two numbers that are the same float64
 		{`{"a":1`, `{"a":1`, true},
 		{`{"a":1`, `{"a":2`, false},
 	}

@@ -29,16 +29,16 @@ const (
 	AuditApproved      AuditKind = "approved"  // the last stage has its quorum
 	AuditClosed        AuditKind = "closed"    // rejected, expired, withdrawn, revoked, voided or refused
 	AuditReopened      AuditKind = "reopened"  // the policy became stricter after the approval
-	AuditPreviewed     AuditKind = "previewed" // a tool was asked for a preview of a call, or returned the preview
+	AuditPreviewed     AuditKind = "previewed" // the bot asked a tool for a preview of a call, or got the preview
 	AuditReplanned     AuditKind = "replanned" // the policy became stricter while the request waited
 	AuditEscalated     AuditKind = "escalated"
 	AuditExecuting     AuditKind = "executing"
 	AuditExecuted      AuditKind = "executed"
 	AuditUnknown       AuditKind = "unknown"
 	AuditReported      AuditKind = "reported"
-	AuditReturned      AuditKind = "returned" // the result was handed to the model
-	AuditReminded      AuditKind = "reminded" // people who had not decided were reminded
-	AuditInvited       AuditKind = "invited"  // a person was added to the stage: the request was handed on to them, or they are a stand-in
+	AuditReturned      AuditKind = "returned" // the model got the result
+	AuditReminded      AuditKind = "reminded" // the bot reminded people who had not decided
+	AuditInvited       AuditKind = "invited"  // a person was added to the stage: a stand-in, or a colleague to whom an approver handed on the request
 	AuditAnswered      AuditKind = "answered" // a person answered a question from the model
 	AuditElicited      AuditKind = "elicited" // a tool asked the requester a question during its run
 	AuditReplied       AuditKind = "replied"  // the tool's question ended: accepted, declined, cancelled or expired
@@ -46,15 +46,15 @@ const (
 	AuditRemarked      AuditKind = "remarked" // a question, an answer or a comment
 	AuditAway          AuditKind = "away"     // a person set an absence (in the person's own chain)
 	AuditGranted       AuditKind = "granted"  // a grant was offered, given, used, or ended (in the grant's own chain)
-	AuditMessageEdited AuditKind = "reworded" // the message that led to the request, or that answered a question about it, was edited or deleted afterwards
+	AuditMessageEdited AuditKind = "reworded" // a person edited or deleted a message that had led to the request, or that had answered a question about the request
 	AuditPaused        AuditKind = "paused"   // somebody stopped every run and model call (in the installation's chain)
 	AuditResumed       AuditKind = "resumed"  // somebody resumed the runs and model calls
 	AuditPolicy        AuditKind = "policy"   // another policy or other pins came into force (in the installation's chain)
-	AuditStarted       AuditKind = "started"  // a program began to work on the store (in the installation's chain)
+	AuditStarted       AuditKind = "started"  // a process of Countersign began to work on the store (in the installation's chain)
 	AuditErased        AuditKind = "erased"   // payloads were erased; the records and their hashes stay
 	AuditPruned        AuditKind = "pruned"   // a whole chain was removed because of its age (in the installation's chain)
 	AuditDamaged       AuditKind = "damaged"  // a stored record could not be read and was set aside or closed (in the installation's chain)
-	AuditRestored      AuditKind = "restored" // the store was put back from a backup (in the installation's chain)
+	AuditRestored      AuditKind = "restored" // the store was restored from a backup (in the installation's chain)
 )
 
 // AuditKinds lists all kinds.
@@ -320,8 +320,8 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseFacts parses facts. Few texts of facts have JSON escapes. parseFacts splits all other texts at the quotation
-// marks, without the JSON decoder.
+// parseFacts parses facts. To be fast, parseFacts splits a text without JSON escapes at the quotation marks. parseFacts
+// uses the JSON decoder only for the few texts with escapes.
 func parseFacts(s string) (facts map[string]string, err error) {
 	if strings.IndexByte(s, '\\') >= 0 || len(s) < 2 || s[0] != '{' {
 		err = json.Unmarshal([]byte(s), &facts)
@@ -364,7 +364,7 @@ type Pruning struct {
 	Head    string // the hash of its last record
 }
 
-// ErrFacts means that a record's facts don't fit the record's kind.
+// ErrFacts means that a record lacks the facts that its kind needs, or that the facts can't be parsed.
 var ErrFacts = errors.New("the facts of the record can't be read")
 
 // The fact names of Erasure, Pruning and HistoryLoss.
@@ -449,7 +449,7 @@ func PruningOf(a AuditRecord) (Pruning, error) {
 
 // AuditRow is an audit record in the form in which a backend stores it.
 type AuditRow struct {
-	Chain   string // the chain under which the row is stored; the record names another chain if the row was moved
+	Chain   string // the chain under which the row is stored; if somebody moved the row, its record names another chain
 	Seq     uint64
 	Leaf    uint64 // the row's position in the journal
 	Sum     Sum    // the record's hash, computed when the record was written
@@ -516,14 +516,14 @@ type JournalEntry struct {
 // Checked describes a valid row, for the verification of the whole store.
 type Checked struct {
 	Kind    AuditKind
-	Missing bool // the record's payload is no longer stored
+	Missing bool // the record has a payload, but the payload is no longer stored
 	Lost    bool // see AuditRow.Lost; the caller checks that another record reports the loss
 }
 
-// Check verifies a row's hash, position, payload, and link to the previous row prev. If there is no previous row, prev
-// is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link to prev. The caller
-// must then compare the link with the hash of prev in the journal. If prev is a lost record whose hash is not known,
-// nothing can verify the link.
+// Check verifies a row's hash, position, payload, and link to the previous row prev. For the first row of a chain, prev
+// is zero. The error describes the manipulation. If prev is damaged, Check does not verify the link to prev: the caller
+// must compare the link with the hash of prev in the journal. If prev is a lost record with an unknown hash, nobody can
+// verify the link.
 func (x AuditRow) Check(prev AuditRow) (c Checked, err error) {
 	if x.Record == nil {
 		return c, fmt.Errorf("chain %s: record %d is missing, but its payload is there", x.Chain, x.Seq)

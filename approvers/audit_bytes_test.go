@@ -12,7 +12,8 @@ import (
 	"countersign/approvers"
 )
 
-// Stored hashes must stay valid forever. The hashes here belong to records that the first version of the program wrote.
+// Stored hashes must stay valid forever. The hashes in this test are those of records that the first version of the
+// program wrote.
 func TestHashesStayWhatTheyWere(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 1000, time.UTC)
 	p := approvers.AuditPayload{Chain: "req_1", Seq: 1, Salt: []byte("0123456789abcdef"), Body: []byte(`{"amount":"<49.99>"}`)}

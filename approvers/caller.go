@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Client is an agent outside of Countersign. The policy allows this agent to submit tool calls.
+// Client is an agent outside of Countersign that may submit tool calls. The policy lists the clients.
 type Client struct {
 	Name     string
 	Title    string
 	Token    string // SHA-256 of the client's token, in hex; empty: the client has no such token
-	OAuth    *OAuth // the tokens of an authorization server that belong to the client; nil: none
+	OAuth    *OAuth // which tokens of an authorization server the client can use; nil: none
 	Agent    string // the agent whose tools, overrides, mode and budgets apply to the client
 	Owner    string // id of the Slack user who is responsible for the client
 	Tools    []string
 	Audience string // the audience of the client's receipts
 	Webhook  *Webhook
 
-	MaxPending     int           // requests that may wait for people at one time
-	Requests       Limit         // how many requests may be shown to people; zero: no limit
-	RejectionHolds time.Duration // how long a rejection also holds for identical calls; zero: not at all
-	OutcomeWithin  time.Duration // how long a run by the client may take before people are asked what happened
-	Hold           time.Duration // how long a call over MCP waits for a decision; after this time, the client gets an answer without a decision
+	MaxPending     int           // how many of the client's requests may wait for a decision at the same time
+	Requests       Limit         // how many of the client's requests may be shown to people; zero: no limit
+	RejectionHolds time.Duration // for how long after a rejection identical calls are rejected too; zero: not at all
+	OutcomeWithin  time.Duration // when a client runs a tool itself: the time within which the client must report the outcome; then people are asked
+	Hold           time.Duration // how long a call over MCP waits for a decision; after this time, the client is told that there is no decision yet
 
 	// ActsFor is the Slack user whom the client represents. The token of the client's request proves that the client
 	// represents this user. If the client represents nobody, ActsFor is empty. Until is the time at which the token
@@ -36,10 +36,10 @@ type Client struct {
 // OAuth says which tokens of an authorization server belong to a client.
 type OAuth struct {
 	Issuer    string
-	Subject   string   // the value of the claim sub in the client's own tokens, and of sub within the claim act in tokens of people for whom the client acts
+	Subject   string   // the client's name at the issuer: the claim sub in the client's own tokens, and act.sub in the tokens of people for whom the client acts
 	Person    string   // the claim with the Slack user id of the person for whom the client acts; empty: the client acts for nobody
 	Algorithm string   // the algorithm with which all of the client's tokens are signed
-	Allow     []string // permitted private networks and hosts of the issuer
+	Allow     []string // private networks and hosts at which the bot may reach the issuer
 }
 
 // Same reports whether two clients have the same name and the same credentials. If a client has no credentials, Same
@@ -57,8 +57,8 @@ func (c Client) Same(o Client) bool {
 
 // Owns reports whether a request belongs to the person whom the client represents at present. If the client represents
 // nobody, Owns reports whether the request belongs to the client itself. Owns does not check that the request came from
-// this client. A request belongs to a person, and not to the client, if a token proved that the client asked on behalf
-// of this person.
+// this client. If a token proved that the client asked on behalf of a person, the request belongs to this person, and
+// not to the client.
 func (c Client) Owns(asked Caller) bool {
 	if c.ActsFor == "" {
 		return !asked.Proven
@@ -70,7 +70,7 @@ func (c Client) Owns(asked Caller) bool {
 type Webhook struct {
 	URL     string
 	Secrets []string // the names of environment variables, each with a secret; every message is signed with all of them
-	Allow   []string // permitted private networks and hosts
+	Allow   []string // private networks and hosts at which the bot may reach the webhook
 }
 
 // Target returns an id of the webhook's configuration. The id changes if the policy file changes the webhook.
@@ -91,7 +91,7 @@ func (p *Policy) Client(name string) (Client, bool) {
 	return p.Clients[i], true
 }
 
-// ClientOf finds the client that has a token. The function compares only the hashes, so the duration of the search
+// ClientOf finds the client that has a token. ClientOf compares only hashes of tokens, so the duration of the search
 // reveals nothing about the tokens.
 func (p *Policy) ClientOf(token string) (Client, bool) {
 	sum := sha256.Sum256([]byte(token))
@@ -116,8 +116,8 @@ type CallerMode string
 
 // The modes.
 const (
-	ExecuteMode CallerMode = "execute" // Countersign
-	DecideMode  CallerMode = "decide"  // the caller
+	ExecuteMode CallerMode = "execute" // Countersign runs the tool
+	DecideMode  CallerMode = "decide"  // the caller runs the tool
 )
 
 // Caller is the client that asked for a call, with the client's data at that time.
@@ -153,7 +153,8 @@ func (c *Caller) Identity() Identity { return Identity{ID: CallerID(c.Name), Nam
 // Decides reports whether the caller itself runs the tool.
 func (c *Caller) Decides() bool { return c != nil && c.Mode == DecideMode }
 
-// Begins reports whether an approved call begins only when the caller claims the call or asks for its result.
+// Begins reports whether an approved call waits for its caller: the call begins only when the caller claims it or asks
+// for its result.
 func (c *Caller) Begins() bool { return c.Decides() || c != nil && c.Starts }
 
 // Scope identifies all calls that a caller makes for one person. Calls of Countersign's own agents are identified by
@@ -178,8 +179,8 @@ func (c *Caller) Requesters() []PersonID {
 	return out
 }
 
-// claimed returns the person whom the caller claims, without proof, to represent. The claimed person may not decide the
-// request, and gains no rights by the claim.
+// claimed returns the person whom the caller claims to represent, if no token proves the claim. The claimed person may
+// not decide the request, and gains no rights by the claim.
 func (c *Caller) claimed() []PersonID {
 	if c == nil || c.For == "" || c.Proven {
 		return nil
@@ -187,16 +188,15 @@ func (c *Caller) claimed() []PersonID {
 	return []PersonID{c.For}
 }
 
-// The function reports whether the requesters in the request's plan include a person. A caller names people by their
-// user ids in this workspace, so the function also compares these user ids.
+// bars reports whether a person is one of the requesters in the request's plan. A caller names people by their user ids
+// in this workspace, so the function also compares these user ids.
 func bars(r Request, who Identity) bool {
 	return slices.ContainsFunc(r.Plan.Requesters, func(p PersonID) bool {
 		return p == who.ID || r.Facts.Caller != nil && p.Caller() == "" && who.HasUser(p.User())
 	})
 }
 
-// UndeclaredHash returns the hash for a tool that has no definition in Countersign. Only the tool's caller has the
-// definition.
+// UndeclaredHash returns the hash that stands for the definition of a tool which only its caller knows.
 func UndeclaredHash(tool string) string {
 	return SumOf(appendPart(appendPart(nil, "countersign/undeclared-tool/v1"), tool)).String()
 }

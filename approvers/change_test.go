@@ -28,7 +28,7 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 		state  approvers.State
 		risk   approvers.Risk
 		stages []string
-		stands int // approvals that still count
+		stands int // how many approvals still count
 	}{
 		{name: "nothing that matters", args: large, passed: []approvers.Identity{onLead}, state: approvers.Pending, risk: approvers.Critical,
 			stages: []string{"team-lead", "finance-director"}, stands: 1},
@@ -282,13 +282,13 @@ func TestEscalationSkipsNoStageAndLowersNoQuorum(t *testing.T) {
 
 func TestEscalationPassesOverLeadsWhoCannotDecide(t *testing.T) {
 	p := example()
-	p.Approvers[1].CanApprove = []string{"send_email"} // the lead lacks the tool; the lead's lead has it
+	p.Approvers[1].CanApprove = []string{"send_email"} // the lead's tool list does not have the tool; the list of the lead's lead has it
 	r := open(t, p, "apply_discount", `{}`)
 	_, lead, due := r.Escalate(deciding(p, start.Add(10*time.Minute)))
 	if !due || escalation(lead).Lead.Name != "finance-director" {
 		t.Errorf("%t to %q; want the director", due, escalation(lead).Lead.Name)
 	}
-	p.Approvers[2].MaxRisk = approvers.Low // the ceiling binds at the last stage
+	p.Approvers[2].MaxRisk = approvers.Low // the ceiling applies at the last stage
 	if r = open(t, p, "apply_discount", `{}`); !r.EscalateAt.IsZero() {
 		t.Errorf("will be escalated at %s though no lead may decide", r.EscalateAt)
 	}

@@ -6,9 +6,10 @@
 //
 // The package guarantees:
 //
-//   - When a person clicks, the person's role is checked: the members and the tool list of the role and, at the last
-//     stage, its ceiling. Guests, people of other organisations, bots and deactivated accounts can't decide. Requesters
-//     can decide only if the policy allows self-approval.
+//   - When a person clicks, the person's role is checked. The person must be a member of the role, and the role's tool
+//     list must have the tool. At the last stage, the role's ceiling must also be sufficient. Guests, people of other
+//     organisations, bots and deactivated accounts can't decide. Requesters can decide only if the policy allows
+//     self-approval.
 //   - One person counts once over all stages of a request.
 //   - If several simultaneous decisions would end a pending request, only one takes effect. If nobody decides, the
 //     request is never approved.

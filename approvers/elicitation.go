@@ -18,17 +18,17 @@ type Elicitation struct {
 	Try          int              `json:"try"`   // the number of the execution's try that asks
 	Owner        string           `json:"owner"` // the process whose run waits for the answer
 	Tool         string           `json:"tool"`
-	From         string           `json:"from,omitempty"` // who asks: the name that the tool's source gives itself
+	From         string           `json:"from,omitempty"` // the name of the tool's source, in the source's own words
 	Text         string           `json:"text"`           // the question, in the source's words
 	Schema       json.RawMessage  `json:"schema,omitempty"`
-	URL          string           `json:"url,omitempty"` // the address to visit, where there is no form
+	URL          string           `json:"url,omitempty"` // the address to visit; empty: the question is a form
 	Asked        PersonID         `json:"asked"`         // the only person who may answer
 	CreatedAt    time.Time        `json:"created_at"`
 	ExpiresAt    time.Time        `json:"expires_at"`
 	ClosedAt     time.Time        `json:"closed_at,omitzero"`
-	Name         string           `json:"name,omitempty"`   // of the person who answered
+	Name         string           `json:"name,omitempty"`   // the name of the person who answered
 	Values       json.RawMessage  `json:"values,omitempty"` // the answers: an object that the schema permits
-	Why          string           `json:"why,omitempty"`    // why it was cancelled, as a part of a sentence
+	Why          string           `json:"why,omitempty"`    // why the elicitation was cancelled, as a part of a sentence
 }
 
 // ElicitationState is the state of an elicitation.
@@ -69,8 +69,8 @@ func (q Elicitation) Cancel(why string, now time.Time) Elicitation {
 	return q
 }
 
-// Expire ends an elicitation that nobody answered by its deadline. The second result reports whether this call ended
-// the elicitation.
+// Expire ends an elicitation that nobody answered by its deadline. If the elicitation has already ended, or its
+// deadline has not passed, Expire returns false.
 func (q Elicitation) Expire(now time.Time) (Elicitation, bool) {
 	if q.State != ElicitationOpen || now.Before(q.ExpiresAt) {
 		return q, false

@@ -24,8 +24,8 @@ func (r Request) Erase() Request {
 	return r
 }
 
-// Erased reports whether the texts were removed. After the removal, the digest doesn't match the arguments. If the call
-// had no arguments ({}), the digest matches, and Erased returns false.
+// Erased reports whether the texts were removed. After the removal, the digest does not match the arguments. There is
+// one exception: for a call without arguments ({}), Erased always returns false.
 func (r Request) Erased() bool { return r.Digest != Digest(r.Execution, r.Tool, r.ToolHash, r.Args) }
 
 // Erase removes the arguments and the result from an execution. The digest of the execution stays.
@@ -40,7 +40,7 @@ func (q Elicitation) Erase() Elicitation {
 	return q
 }
 
-// The function applies the function change to every element of a copy of the list.
+// each returns a copy of the list, after the function change was applied to every element of the copy.
 func each[T any](list []T, change func(*T)) []T {
 	if list == nil {
 		return nil

@@ -19,9 +19,9 @@ func Open(in DecisionContext, r Request) (Request, []Event) {
 	return r, []Event{RequestOpened{}, started}
 }
 
-// begin starts the clocks of the current stage. begin removes the leads and stand-ins of the previous stage. People
-// to whom a colleague handed on the current stage stay invited. The parameter named was holds the request before the
-// transition.
+// begin starts the clocks of the current stage. begin removes the leads and stand-ins of the previous stage. If
+// colleagues handed on the current stage before, the people to whom they handed it on stay invited. The parameter was
+// is the request before the transition.
 func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
 	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0
 	r.Invited, r.JoinedAt, r.Calls, r.Unreached = r.handedAt(r.Stage), nil, nil, nil
@@ -32,8 +32,8 @@ func (r Request) begin(in DecisionContext, why StageReason, was Request) (Reques
 	return r.armEscalation(in), StageStarted{Why: why, From: was.Stage, After: was.stage(), Stage: r.Stage}
 }
 
-// times returns the tool's policy. If the current stage has its own times, they replace the tool's times in the
-// result.
+// times returns the tool's policy, with the times of the current stage. Times that the stage does not set are the
+// tool's times.
 func (r Request) times(in DecisionContext) ToolPolicy {
 	t, _ := in.Policy.Tool(r.Tool, r.Agent)
 	s := r.stage()
@@ -46,8 +46,8 @@ func (r Request) times(in DecisionContext) ToolPolicy {
 	return t
 }
 
-// worked returns the time at which working time of length d has passed, counted from now. worked computes this time
-// for each role, with the role's working hours, and returns the earliest time.
+// worked returns the time at which d of working time has passed since now. worked computes this time for each role,
+// with the role's working hours, and returns the earliest time.
 func (r Request) worked(in DecisionContext, roles []string, d time.Duration) time.Time {
 	var at time.Time
 	for _, name := range roles {
@@ -100,9 +100,8 @@ func (r Request) rearm(in DecisionContext) Request {
 	return armed
 }
 
-// goesUpAtOnce reports whether the request goes to the lead immediately. The result is true if the people who were
-// notified last are outside their working hours. The roles of these people must also be set to escalate outside
-// working hours.
+// goesUpAtOnce reports whether the request goes to the lead immediately. This is the case if the roles that were
+// notified last do not work now, and all of them are set to escalate outside working hours.
 func (r Request) goesUpAtOnce(in DecisionContext) bool {
 	told := r.stage().Roles()
 	if n := len(r.Joined); n > 0 {
@@ -131,7 +130,7 @@ func (r Request) nextLead(p *Policy) (Role, bool) {
 	return Role{}, false
 }
 
-// The method returns the leads of a role, nearest first.
+// above returns the leads of a role, nearest first.
 func (p *Policy) above(name string) (leads []Role) {
 	role, ok := p.Role(name)
 	for ok && role.Lead != "" {
@@ -186,8 +185,8 @@ func (r Request) join(in DecisionContext) (Request, Role, bool) {
 	return r.armEscalation(in), lead, true
 }
 
-// keepLeads removes roles that escalation added and that the current policy does not name as leads of the stage's
-// roles.
+// Escalation added the roles in Joined as leads. keepLeads removes those roles that are not leads of the stage's roles
+// under the current policy.
 func (r Request) keepLeads(p *Policy) Request {
 	joined, at := r.Joined, r.JoinedAt
 	r.Joined, r.JoinedAt = nil, nil

@@ -6,11 +6,11 @@ import (
 )
 
 // Event is one change that a transition made to a request. A transition returns the new request and its events, in the
-// order in which they happened. Audit records and new messages follow from the events. Some changes have no event: a
-// transition may change the request's times, its plan or its display without an event.
+// order in which they happened. The workflow makes audit records and messages from the events. Some changes have no
+// event, such as changes of the request's times.
 //
-// The kinds of events. Package approvers/workflow turns events into rows, so that package must also handle each new
-// kind.
+// The following types are the kinds of events. Package approvers/workflow turns events into rows, so it must handle
+// each new kind.
 type Event interface{ requestEvent() }
 
 type (
@@ -23,7 +23,7 @@ type (
 	// ArgsEdited means that the arguments were replaced. The execution, its digest and the plan are new.
 	ArgsEdited struct{ Edit Edit }
 
-	// DecisionsFell lists the people whose decisions don't count after a change of the arguments or the policy.
+	// DecisionsFell lists the people whose decisions no longer count, because the arguments or the policy changed.
 	DecisionsFell struct{ Of []PersonID }
 
 	// PlanChanged means that a new policy changed the request's stages or risk, or made an approval invalid.
@@ -36,7 +36,7 @@ type (
 	// StageStarted means that a stage begins, and that its clocks start.
 	StageStarted struct {
 		Why   StageReason
-		From  int   // the previous stage, as an index into the plan of that time
+		From  int   // the index of the previous stage in the plan before the transition
 		After Stage // the previous stage; the zero Stage for a new request
 		Stage int   // the current stage
 	}
@@ -51,7 +51,7 @@ type (
 	// RequestReopened means that an approved request becomes pending. The policy became stricter before the call ran.
 	RequestReopened struct{}
 
-	// RequestConsumed means that the approved run starts.
+	// RequestConsumed means that the run of an approved call starts.
 	RequestConsumed struct{}
 
 	// RequestClosed means that a request ended without a run. State is rejected, expired, withdrawn, revoked, voided or
@@ -65,7 +65,7 @@ type (
 		Again bool
 	}
 
-	// EscalationEnded means that there is nobody left to notify.
+	// EscalationEnded means that escalation has nobody left to notify.
 	EscalationEnded struct{}
 
 	// ReminderDue lists the people to remind now. If all people are away or in do-not-disturb, the list is empty.
@@ -79,7 +79,8 @@ type (
 	// check. If no check is needed, RecheckAt is zero.
 	AvailabilityResolved struct{ RecheckAt time.Time }
 
-	// LeadCalled means that the escalation is due now, because no person of the stage can be reached.
+	// LeadCalled means that the escalation is due now, although its time has not come. For example, no person of the stage
+	// can be reached.
 	LeadCalled struct{}
 
 	// RemarkMade is a question, an answer or a comment. Index is the remark's index in Request.Remarks.
@@ -109,7 +110,7 @@ const (
 	StagePassed   StageReason = "passed"   // the stage before it has its quorum
 	StageEdited   StageReason = "edited"   // the arguments are new, so the stages start again
 	StageReplaced StageReason = "replaced" // the policy's requirements changed, so the stages start again
-	StageReopened StageReason = "reopened" // as StageReplaced, but the request had been approved already
+	StageReopened StageReason = "reopened" // the policy's requirements changed after the request had been approved, so the stages start again
 )
 
 func (RequestOpened) requestEvent()        {}
@@ -156,9 +157,9 @@ func HasEvent[E Event](events []Event) bool {
 // NetEvents drops events that later events of the same transaction replace. So each consequence happens only once.
 // These are the rules:
 //
-//   - If there are several StageStarted events, only the last of them remains, with From and After of the first event,
-//     and with Why of the first event unless this Why is StageReplaced. If the request is not pending after the
-//     transaction, NetEvents drops all StageStarted events.
+//   - If there are several StageStarted events, only the last of them remains. It gets From and After of the first
+//     event. It also gets Why of the first event, except if this Why is StageReplaced.
+//   - If the request is not pending after the transaction, NetEvents drops all StageStarted events.
 //   - If the arguments were edited, NetEvents drops PlanChanged, because an edit includes a new plan.
 func (r Request) NetEvents(events []Event) []Event {
 	var out []Event

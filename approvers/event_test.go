@@ -95,7 +95,7 @@ func TestEventsOfTransitions(t *testing.T) {
 	}
 }
 
-// TestNetEvents checks that NetEvents drops replaced events of the same transaction.
+// TestNetEvents checks that NetEvents drops events that later events of the same transaction replace.
 func TestNetEvents(t *testing.T) {
 	first, second := approvers.Stage{Approver: "a"}, approvers.Stage{Approver: "b"}
 	replaced := approvers.StageStarted{Why: approvers.StageReplaced, From: 1, After: second}

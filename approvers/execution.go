@@ -13,9 +13,9 @@ type Effect string
 
 // The effects, from the safest. The comment of each effect says how an interrupted run is handled.
 const (
-	ReadOnly    Effect = "read-only"   // changes nothing: run again after an interruption
-	Idempotent  Effect = "idempotent"  // acts once per execution id: run again with the same id as key
-	Unprotected Effect = "unprotected" // a second run acts twice: never repeated automatically
+	ReadOnly    Effect = "read-only"   // the tool changes nothing: run again after an interruption
+	Idempotent  Effect = "idempotent"  // the tool acts once per execution id: run again with the same id as key
+	Unprotected Effect = "unprotected" // a second run repeats the effect: never run again automatically
 )
 
 // ExecutionState is the state of an execution. See docs/states.md.
@@ -24,10 +24,10 @@ type ExecutionState string
 // The states of an execution.
 const (
 	ExecutionNone      ExecutionState = "none"      // not started
-	ExecutionExecuting ExecutionState = "executing" // stored before the tool is called
+	ExecutionExecuting ExecutionState = "executing" // the run has begun; this state is stored before the tool is called
 	ExecutionSucceeded ExecutionState = "succeeded"
 	ExecutionFailed    ExecutionState = "failed"  // the tool returned an error, the tool was not run, or a person reported that the action did not happen
-	ExecutionUnknown   ExecutionState = "unknown" // the outcome is not known, for example because the process stopped; people are asked for it
+	ExecutionUnknown   ExecutionState = "unknown" // nobody knows whether the run took effect, for example because the process stopped; people are asked
 )
 
 // Loss is the reason why a run's outcome is unknown.
@@ -36,11 +36,11 @@ type Loss string
 // The reasons for an unknown outcome.
 const (
 	LossStopped     Loss = "stopped"    // the process stopped during the run
-	LossUnclear     Loss = "unclear"    // the tool's response does not tell whether it acted
-	LossPaused      Loss = "paused"     // the run was interrupted because everything was paused
-	LossTurnStopped Loss = "halted"     // the run was interrupted because somebody stopped the agent
+	LossUnclear     Loss = "unclear"    // the tool's response does not tell whether the run took effect
+	LossPaused      Loss = "paused"     // somebody paused everything, which interrupted the run
+	LossTurnStopped Loss = "halted"     // somebody stopped the agent, which interrupted the run
 	LossUnreported  Loss = "unreported" // the caller that ran the tool did not report the outcome in time
-	LossRestored    Loss = "restored"   // the store was put back from a backup that was taken before the run ended
+	LossRestored    Loss = "restored"   // the store was restored from a backup that was taken before the run ended
 )
 
 // Execution is one run of a tool call, with its exact bytes and its outcome. Edited arguments make a new execution.
@@ -51,26 +51,26 @@ type Execution struct {
 	Conversation string          `json:"conversation"`
 	Turn         string          `json:"turn"`
 	Call         string          `json:"call"`
-	Request      string          `json:"request,omitempty"`   // empty: run without asking
+	Request      string          `json:"request,omitempty"`   // the request that allowed the run; empty: the call needed no approval
 	Asker        PersonID        `json:"asker,omitempty"`     // the last person who wrote before the call was proposed
-	Grant        string          `json:"grant,omitempty"`     // the grant under which it may run without an approval
+	Grant        string          `json:"grant,omitempty"`     // the grant under which the execution may run without an approval
 	GrantUse     int             `json:"grant_use,omitempty"` // the number of this run among the runs under the grant, from 1
 	Tool         string          `json:"tool"`
-	ToolHash     string          `json:"tool_hash"` // hash of the definition that was pinned when the call was proposed
+	ToolHash     string          `json:"tool_hash"` // hash of the tool's definition that was pinned when the call was proposed
 	Effect       Effect          `json:"effect"`
 	Args         json.RawMessage `json:"args"` // the exact bytes
 	Digest       string          `json:"digest"`
-	Caller       string          `json:"caller,omitempty"` // the caller that runs it itself; empty: a process of Countersign runs it
-	Owner        string          `json:"owner,omitempty"`  // the process that runs it; empty if a caller does
-	Tries        int             `json:"tries,omitempty"`  // more than 1 only for read-only and idempotent tools
+	Caller       string          `json:"caller,omitempty"` // the caller, if it runs the tool itself; empty: a process of Countersign runs the tool
+	Owner        string          `json:"owner,omitempty"`  // the process that runs the tool; empty if a caller runs it
+	Tries        int             `json:"tries,omitempty"`  // how often the run was started; more than 1 only for read-only and idempotent tools
 	CreatedAt    time.Time       `json:"created_at"`
 	StartedAt    time.Time       `json:"started_at,omitzero"`
 	FinishedAt   time.Time       `json:"finished_at,omitzero"`
 	Result       string          `json:"result,omitempty"` // the tool's response, or the error's sentence
-	Unrun        bool            `json:"unrun,omitempty"`  // failed without a run, because the tool's definition differed from the approved one
+	Unrun        bool            `json:"unrun,omitempty"`  // the execution failed without a run, because the tool's definition differed from the approved definition
 	ReportedBy   PersonID        `json:"reported_by,omitempty"`
 	LeftBy       PersonID        `json:"left_by,omitempty"` // the person who told the model that the outcome is unknown
-	Loss         Loss            `json:"loss,omitempty"`    // why the outcome is or was unknown; LossRestored also if the run had not begun in the backup
+	Loss         Loss            `json:"loss,omitempty"`    // why the outcome is or was unknown; LossRestored is also set if the run had not begun in the backup
 	After        string          `json:"after,omitempty"`   // the call's earlier execution with an unknown outcome
 }
 

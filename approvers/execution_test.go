@@ -15,8 +15,8 @@ func execution(state approvers.ExecutionState, effect approvers.Effect) approver
 	return e
 }
 
-// TestExecutionTransitions tries every transition in every state. A transition that the table does not allow is refused
-// and changes nothing.
+// TestExecutionTransitions tries every transition in every state. If the table does not allow a transition, it is
+// refused and changes nothing.
 func TestExecutionTransitions(t *testing.T) {
 	states := []approvers.ExecutionState{
 		approvers.ExecutionNone, approvers.ExecutionExecuting, approvers.ExecutionSucceeded, approvers.ExecutionFailed, approvers.ExecutionUnknown,

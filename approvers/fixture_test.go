@@ -45,8 +45,7 @@ func amountAbove(limit float64) approvers.Condition {
 	}}
 }
 
-// Conditions that always match. The condition with the name failing matches, because a condition that can't be
-// evaluated counts as matched.
+// Conditions that always match. The condition named failing can't be evaluated, so it counts as matched.
 var (
 	always  = approvers.Condition{Text: "true", Eval: func(approvers.Facts) (bool, error) { return true, nil }}
 	failing = approvers.Condition{Text: "args.gone", Eval: func(approvers.Facts) (bool, error) { return false, errors.New("no such key: gone") }}

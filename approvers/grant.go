@@ -23,21 +23,21 @@ type Grant struct {
 	Tool         string        `json:"tool"`
 	ToolHash     string        `json:"tool_hash"`         // hash of the tool definition for which it was given
 	Args         []string      `json:"args"`              // the exact set of argument names that a call must have
-	Secrets      []string      `json:"secrets,omitempty"` // arguments that are masked when the grant is shown
+	Secrets      []string      `json:"secrets,omitempty"` // arguments whose values are masked when people see the grant
 	Bounds       []Bound       `json:"bounds,omitempty"`
 	Request      string        `json:"request,omitempty"`    // the request on whose card it was given
 	OfferedTo    string        `json:"offered_to,omitempty"` // the role whose people may accept an offer
 	Row          int           `json:"row,omitempty"`        // for an offer: the number of consecutive calls that were approved unchanged
-	Approved     []Signer      `json:"approved,omitempty"`   // for an offer: who approved these calls
-	By           PersonID      `json:"by,omitempty"`         // who gave it
+	Approved     []Signer      `json:"approved,omitempty"`   // for an offer: the people who approved these calls
+	By           PersonID      `json:"by,omitempty"`         // the person who gave the grant; for an offer, empty
 	Name         string        `json:"name,omitempty"`
 	Role         string        `json:"role,omitempty"` // the role that gave the authority
 	At           time.Time     `json:"at"`
 	Until        time.Time     `json:"until"`
-	Within       time.Duration `json:"within"` // how long the grant is valid once it was accepted
+	Within       time.Duration `json:"within"` // how long the grant is valid after it was given, or after the offer was accepted
 	Uses         int           `json:"uses"`
 	Left         int           `json:"left"`
-	ClosedBy     PersonID      `json:"closed_by,omitempty"` // who revoked, declined or replaced it
+	ClosedBy     PersonID      `json:"closed_by,omitempty"` // the person who revoked or declined the grant, or who replaced it by a newer grant
 	ClosedName   string        `json:"closed_name,omitempty"`
 	ClosedAt     time.Time     `json:"closed_at,omitzero"`
 }
@@ -68,8 +68,8 @@ func (s GrantState) Open() bool { return s == GrantOffered || s == GrantLive }
 // ErrGrant means that the grant is not in force.
 var ErrGrant = errors.New("the grant is not in force")
 
-// The method reports whether the grant is not in force at the given time. A grant is not in force before the time at
-// which the grant was given. If the clock was set back, the parameter named now can be earlier than this time.
+// over reports whether the grant is not in force at the given time. If the clock was set back, the parameter now can be
+// earlier than the time at which the grant was given. The grant is then not in force.
 func (g Grant) over(now time.Time) bool {
 	return g.State != GrantLive || g.Left < 1 || now.Before(g.At) || !now.Before(g.Until)
 }
@@ -134,9 +134,9 @@ func (g Grant) close(s GrantState, who PersonID, name string, now time.Time) Gra
 }
 
 // Admits returns the reason why a call may not run under the grant. If the call may run, Admits returns "". Admits
-// applies the current policy. If a call needs only one stage, a grant replaces one person's approval of this call.
-// The grant covers only calls that the role of the grant's author may approve. Admits does not check whether the
-// author is a member of this role at present. Backs makes this check, with the author's current data from Slack.
+// applies the current policy. A grant replaces one person's approval, so it covers only calls that need one stage with
+// one approval. The role of the grant's author must be allowed to approve the call. Admits does not check whether the
+// author is still a member of this role. Backs makes this check, with the author's current data from Slack.
 func (g Grant) Admits(in DecisionContext, c Call, toolHash string, args json.RawMessage, plan Plan) string {
 	if why := g.Stalled(in, toolHash); why != "" {
 		return why
@@ -180,8 +180,8 @@ func (g Grant) Stalled(in DecisionContext, toolHash string) string {
 	return g.exceeds(t.Grants, in.Now)
 }
 
-// exceeds returns how the grant goes beyond the policy's current terms, or "". The current terms apply even if the
-// earlier terms, under which the grant was given, were wider.
+// exceeds describes how the grant exceeds the policy's current terms, or returns "". The current terms apply even if
+// the policy had wider terms when the grant was given.
 func (g Grant) exceeds(terms GrantTerms, now time.Time) string {
 	switch {
 	case g.Uses-g.Left >= terms.Uses:
@@ -232,7 +232,7 @@ func (plan Plan) reach(p *Policy, tool string) []string {
 type Allowance struct {
 	Uses   int
 	Within time.Duration
-	AtMost map[string]json.RawMessage // by argument name; arguments that are missing here keep the call's value
+	AtMost map[string]json.RawMessage // by argument name: the largest number; for an argument that is not in the map, the number in the call
 }
 
 // Allow makes the grant that an approver gives on a pending request's card. The grant applies to the same tool, agent
@@ -270,8 +270,9 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 	}, nil
 }
 
-// beyond returns the reason why the role may not approve the request's call with the largest numbers of the bounds, or
-// "". A grant up to these numbers would promise more than it allows, because Admits would refuse such calls.
+// beyond replaces the numbers in the request's call by the largest numbers of the bounds, and returns the reason why
+// the role may not approve this call, or "". Admits would refuse such calls, so a grant up to these numbers would
+// promise too much.
 func beyond(in DecisionContext, r Request, role Role, values map[string]json.RawMessage, bounds []Bound) string {
 	largest := maps.Clone(values)
 	for _, b := range bounds {
@@ -375,7 +376,7 @@ func (g Grant) answerable(in DecisionContext, m Action) *Denied {
 type Bound struct {
 	Arg    string          `json:"arg"`
 	AtMost json.RawMessage `json:"at_most,omitempty"` // a number; the argument must be between 0 and this number
-	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value; if AtMost and Equal are empty, the call must not have the argument
+	Equal  json.RawMessage `json:"equal,omitempty"`   // the exact value of the argument; if AtMost and Equal are both empty, the call must not have the argument
 }
 
 // holds reports whether an argument satisfies the bound. holds compares numbers exactly, as they are written. A
@@ -407,7 +408,7 @@ func members(args json.RawMessage) (map[string]json.RawMessage, bool) {
 	return values, json.Unmarshal(args, &values) == nil
 }
 
-// The function returns the names of arguments, sorted.
+// names returns the sorted names of arguments.
 func names(values map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(values)) }
 
 // bounds derives the bounds for later calls from the values in this call, and from the policy's terms. Arguments in
@@ -431,7 +432,7 @@ func (g GrantTerms) bounds(values, atMost map[string]json.RawMessage) ([]Bound, 
 	return out, ""
 }
 
-// The method returns why the arguments of a call are outside the grant, or "". The grant must have all bounds
+// within returns the reason why the grant does not cover the arguments of a call, or "". The grant must have all bounds
 // that the policy requires now.
 func (g Grant) within(terms GrantTerms, args json.RawMessage) string {
 	values, ok := members(args)

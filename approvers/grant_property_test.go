@@ -24,7 +24,7 @@ func TestGrantReachesNoFurther(t *testing.T) {
 	}
 	t.Logf("%d grants, under which %d calls would run", given, admitted)
 	least := 100
-	if testing.Short() { // rapid then runs a fifth of the cases
+	if testing.Short() { // in short mode, rapid runs a fifth of the cases
 		least /= 5
 	}
 	if given < least || admitted < least {

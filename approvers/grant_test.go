@@ -122,7 +122,7 @@ func TestGrantBounds(t *testing.T) {
 	}
 }
 
-// Before a call runs under a grant, the grant is checked against the current policy, people and tools.
+// Before a call runs under a grant, the grant is compared with the current policy, people and tools.
 func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 	p := granting()
 	g := allowed(t, p, "issue_refund", refund, onLead, threeMore)
@@ -147,7 +147,7 @@ func TestGrantIsHeldAgainstTheMoment(t *testing.T) {
 	onlyGroup := granting(tool("issue_refund", func(t *approvers.ToolPolicy) {
 		t.Stages = []approvers.Stage{{Approver: "team-lead", Group: "on-duty", Quorum: 1}}
 	}))
-	noRules := granting(tool("issue_refund", func(t *approvers.ToolPolicy) { t.Rules = nil })) // the rule may be newer than the grant
+	noRules := granting(tool("issue_refund", func(t *approvers.ToolPolicy) { t.Rules = nil })) // without the rule, because the rule may be newer than the grant
 	onDuty := onLead
 	onDuty.Groups = []string{"on-duty"}
 	for name, c := range map[string]struct {
@@ -327,7 +327,7 @@ func TestWhoWasInvitedAllowsNoMore(t *testing.T) {
 }
 
 // A person can't give a grant up to a number that is above the ceiling of the person's role, or for which the policy
-// asks other people. The denial says which risk such a call has.
+// asks other people. The denial names the risk of a call with this number.
 func TestGrantUpToMoreThanTheRoleMayApprove(t *testing.T) {
 	p := granting(tool("issue_refund", func(t *approvers.ToolPolicy) {
 		t.Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}}

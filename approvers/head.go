@@ -105,7 +105,8 @@ func ReadHead(signed string) (Head, error) {
 	return ParseHead(unverified.Note.Text)
 }
 
-// OpenHead parses a note that exactly the given keys signed. The signatures then cover every byte of the text.
+// OpenHead parses a note and verifies its signatures. The note must have exactly one signature of each given key, and
+// no other signature.
 func OpenHead(signed string, keys ...string) (Head, error) {
 	verifiers := make([]note.Verifier, len(keys))
 	for i, key := range keys {
@@ -168,8 +169,8 @@ func (c *HeadChain) Keys() []string { return slices.Clone(c.keys) }
 // Last returns the last head.
 func (c *HeadChain) Last() Head { return c.last }
 
-// Next verifies the next stored head, including the number and the size that are stored with the head. Next returns
-// the faults that it finds. After a fault, verification can continue with the data that could be read.
+// Next verifies the next stored head, including the number and the size that are stored with the head. Next returns the
+// faults that it finds. After a fault, the caller can call Next with the following heads.
 func (c *HeadChain) Next(number, size uint64, signed string) (Head, []error) {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -234,9 +235,9 @@ func (c *HeadChain) signed(h Head, signed string) error {
 
 // KeptHead is a copy of a head outside of the store.
 type KeptHead struct {
-	Line int // the line in which it begins
+	Line int // the line of the text in which the copy begins
 	Note string
-	Cut  bool // it may be incomplete: no empty line follows it
+	Cut  bool // the copy may be incomplete, because no empty line follows it
 }
 
 // Of reports whether k is a copy of the note. If k was cut, Of reports whether k is the beginning of the note.
@@ -253,8 +254,8 @@ func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToS
 // KeptHeads parses heads that are kept outside the store. The text has one of two forms. In the first form, the text
 // consists of notes, each followed by an empty line. In the second form, the text consists of lines that contain words
 // written by InLine. In the first form, any other text is a fault. In the second form, KeptHeads ignores all other
-// text. KeptHeads leaves out an incomplete note at the end of the text, or just before the note's complete copy, and
-// reports no fault. A text without heads is a fault.
+// text. An incomplete note is no fault if it is at the end of the text, or just before a complete copy of the same
+// note. KeptHeads leaves out such a note. A text without heads is a fault.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {
@@ -262,7 +263,7 @@ func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	}
 	for i, k := range all {
 		if i+1 < len(all) && k.Note != all[i+1].Note && strings.HasPrefix(all[i+1].Note, strings.TrimRight(k.Note, "\n")) {
-			continue // the incomplete copy of a note that was written again
+			continue // the copy is incomplete, and a complete copy of the same note follows
 		}
 		if _, err := ReadHead(k.Note); err != nil {
 			if !k.Cut {

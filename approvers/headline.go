@@ -41,8 +41,8 @@ func ToolWords(name string) string {
 	return string(text)
 }
 
-// Telling is the kind of information that an argument gives about a call. The argument's name determines this kind.
-// Lower values are more important.
+// Telling is the kind of information that an argument gives about a call, such as an id or an amount. The argument's
+// name determines this kind. Lower values are more important.
 type Telling int
 
 // The kinds of arguments.
@@ -61,7 +61,7 @@ var tellingWords = map[Telling][]string{
 
 var nameParts = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
-// Tells reports whether an argument's name contains one of the words that stand for a kind.
+// Tells reports whether an argument's name contains one of the words for a kind.
 func Tells(member string, kind Telling) bool {
 	return slices.ContainsFunc(nameParts.FindAllString(member, -1), func(part string) bool { return slices.Contains(tellingWords[kind], strings.ToLower(part)) })
 }
@@ -150,8 +150,8 @@ func (m argument) words() string {
 	return words
 }
 
-// The method returns a value that fits into a headline: a number, or a short text on one line. For any other value,
-// the result is "".
+// short returns a value that fits into a headline: a number, or a short text on one line. For any other value, short
+// returns "".
 func (m argument) short() string {
 	raw := bytes.TrimSpace(m.raw)
 	if len(raw) == 0 || utf8.RuneCount(raw) > maxMadeValue {

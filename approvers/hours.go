@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Hours are a role's working hours. Outside of these hours, the clocks of the role's stages stop.
+// Hours are a role's working hours. Outside of these hours, the time limits of the role's stages do not run.
 type Hours struct {
 	Zone     *time.Location
 	Days     [7]bool       // by time.Weekday
@@ -19,7 +19,7 @@ type Outside string
 
 // The treatments of a request that arrives outside of working hours.
 const (
-	OutsideWaits     Outside = "wait"     // the clocks stand still until the role works again
+	OutsideWaits     Outside = "wait"     // the time limits of the stage do not run until the role works again
 	OutsideEscalates Outside = "escalate" // the lead is notified immediately
 )
 
@@ -45,8 +45,8 @@ func (h *Hours) day(y int, m time.Month, d int) (from, to time.Time, works bool)
 	return h.at(y, m, d, h.From), h.at(y, m, d, h.To), true
 }
 
-// The method returns the moment at which a wall clock in h's zone shows the given time of day on the given date. If a
-// clock change skips this time of day, the result is the moment of the change.
+// at returns the moment at which a clock in h's zone shows the given time of day on the given date. If a clock change
+// skips this time of day, at returns the moment of the change.
 func (h *Hours) at(y int, m time.Month, d int, since time.Duration) time.Time {
 	t := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, h.Zone)
 	asked := time.Date(y, m, d, 0, 0, int(since/time.Second), 0, time.UTC)

@@ -39,8 +39,8 @@ type Identity struct {
 	ID      PersonID
 	Local   string // the person's user id in the workspace, if the enterprise uses another id; otherwise empty
 	Name    string
-	Email   string   // in lower case; empty if it is unknown, or if the policy does not accept it as identification
-	Groups  []string // ids and handles of the person's user groups, as far as the policy names them
+	Email   string   // in lower case; empty if the address is unknown, or if the policy does not accept it as identification
+	Groups  []string // ids and handles of those of the person's user groups that the policy names
 	Deleted bool     // deactivated account
 	Guest   bool     // single- or multi-channel guest
 	Foreign bool     // unknown to the workspace, or from another workspace or enterprise
@@ -86,9 +86,9 @@ func (r Role) Holds(who Identity) bool {
 	return false
 }
 
-// The method reports whether a person may be a member of the role, according to the policy alone. If the policy names
-// members of the role by user group or e-mail address, the result is true, because only Slack has the data about
-// these people.
+// names reports whether a person may be a member of the role, according to the policy alone. If the policy names
+// members of the role by user group or e-mail address, names returns true, because only Slack knows who these members
+// are.
 func (r Role) names(who PersonID) bool {
 	for _, m := range r.Members {
 		if m.Kind != MemberUser || m.Value == who.User() {

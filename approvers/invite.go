@@ -11,7 +11,7 @@ import (
 type Invite struct {
 	Who    PersonID  `json:"who"`
 	Name   string    `json:"name"`
-	Role   string    `json:"role"` // the invited person's role, which made them a peer
+	Role   string    `json:"role"` // the invited person's role at the time of the invitation, which makes the person a peer
 	By     PersonID  `json:"by"`
 	ByName string    `json:"by_name"`
 	At     time.Time `json:"at"`
@@ -108,7 +108,8 @@ func (r Request) handedAt(stage int) []Invite {
 	return out
 }
 
-// keepHanded drops the people to whom a stage was handed on, if the new plan changed the stage's roles or user group.
+// If the new plan changes a stage's roles or user group, keepHanded removes the people to whom this stage was handed
+// on.
 func (r Request) keepHanded(was []Stage) Request {
 	r.Handed = slices.DeleteFunc(slices.Clone(r.Handed), func(i Invite) bool {
 		return i.Stage >= len(was) || i.Stage >= len(r.Plan.Stages) || !r.Plan.Stages[i.Stage].sameRoles(was[i.Stage])

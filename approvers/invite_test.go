@@ -154,7 +154,7 @@ func TestHandOnStaysInTheGroup(t *testing.T) {
 	night := onNight
 	night.Groups = []string{"emea"}
 	r = handOn(t, p, r, emea, night)
-	_, _, denied = r.Approve(deciding(p, start), actionBy(r, onNight, start)) // the person has left the group meanwhile
+	_, _, denied = r.Approve(deciding(p, start), actionBy(r, onNight, start)) // the person has left the group since
 	wantDenied(t, denied, approvers.DeniedGroup)
 	if r = mustApprove(t, p, r, night, start); r.State != approvers.Approved {
 		t.Errorf("%s", r.State)

@@ -29,7 +29,7 @@ func (r Request) BreakGlass(in DecisionContext, m Action) (Request, []Event, *De
 	d := m.decision(Approve, Role{}, r, in.Now)
 	d.BreakGlass = true
 	r, decided := r.decide(d)
-	r.Stage = len(r.Plan.Stages) - 1 // Recheck then includes the skipped stages
+	r.Stage = len(r.Plan.Stages) - 1 // so that Recheck also looks at the skipped stages
 	r, events := r.approved(in, m, Role{}, decided)
 	return r, events, nil
 }
@@ -57,8 +57,8 @@ func (r Request) Overrule(in DecisionContext, m Action) (Request, []Event, *Deni
 	return r, append([]Event{decided}, events...), denied
 }
 
-// BrokenBy returns the operator's decision that allowed the call in its current form. If there is no such decision,
-// BrokenBy returns false.
+// BrokenBy returns the operator's decision (break glass) that allowed the call with its current arguments. If there is
+// no such decision, BrokenBy returns false.
 func (r Request) BrokenBy() (Decision, bool) {
 	for _, d := range r.ValidApprovals() {
 		if d.BreakGlass {

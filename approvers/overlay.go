@@ -14,15 +14,15 @@ type Unpinned string
 
 // The treatments of a tool that differs from its pin.
 const (
-	UnpinnedBlocked Unpinned = ""        // nobody may call it
-	UnpinnedUnknown Unpinned = "unknown" // it may be called as an unknown tool
+	UnpinnedBlocked Unpinned = ""        // nobody may call the tool
+	UnpinnedUnknown Unpinned = "unknown" // the tool counts as an unknown tool
 )
 
 // Overlay holds additions to the policy that depend on the tools: annotations from trusted sources, and the tools
 // that differ from their pins. When a tool changes, the overlay and the policy in force change, too.
 type Overlay struct {
-	Presumed   map[string]Presumption // tools that the policy does not name
-	Distrusted map[string]string      // by tool: why it is distrusted, as a part of a sentence
+	Presumed   map[string]Presumption // for tools that the policy does not name
+	Distrusted map[string]string      // for each distrusted tool: the reason, as a part of a sentence
 }
 
 // Presumption is a risk derived from a trusted source's annotations.

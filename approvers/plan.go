@@ -11,8 +11,8 @@ type Call struct {
 	Tool       string
 	Effect     Effect // whether a second run repeats the effect; empty counts as Unprotected
 	Facts      Facts
-	Requesters []PersonID // everybody who wrote since the last answer
-	Authors    []PersonID // everybody whose messages the model received
+	Requesters []PersonID // the people who wrote since the agent's last answer
+	Authors    []PersonID // the people whose messages the model received
 }
 
 // Verdict is a plan's decision about a call: run, wait, refuse, or only observe.
@@ -22,20 +22,20 @@ type Verdict string
 const (
 	Auto     Verdict = "auto"     // run without asking
 	Ask      Verdict = "ask"      // wait for the stages
-	Refuse   Verdict = "refuse"   // not run: nobody could allow it
-	Observed Verdict = "observed" // not run, because of observe mode; see Plan.Would
+	Refuse   Verdict = "refuse"   // do not run: nobody could allow the call
+	Observed Verdict = "observed" // do not run, because of observe mode; see Plan.Would
 )
 
 // Plan is the policy's result for one call: the verdict, the people who must allow the call, and the reasons.
 type Plan struct {
 	Verdict    Verdict    `json:"verdict"`
-	Would      Verdict    `json:"would,omitempty"` // for Observed: the verdict without the observe mode
+	Would      Verdict    `json:"would,omitempty"` // for Observed: the verdict that the call would have without observe mode
 	Risk       Risk       `json:"risk"`
 	Stages     []Stage    `json:"stages,omitempty"`
-	Routed     bool       `json:"routed,omitempty"` // the stage was chosen by ceiling, not named by the policy
+	Routed     bool       `json:"routed,omitempty"` // the policy named no stage, so the stage's role was chosen by ceiling
 	Known      bool       `json:"known"`            // the policy names the tool, or the tool is built in
 	Why        []string   `json:"why"`              // the reasons in the policy's own words, for cards and explain
-	Requesters []PersonID `json:"requesters"`       // the people who asked and, from high risk on, the authors; they may not decide unless SelfOK is set
+	Requesters []PersonID `json:"requesters"`       // the requesters of the call; if the risk is high or critical, also its authors. They may decide only if SelfOK is set
 	SelfOK     bool       `json:"self_ok,omitempty"`
 	Blind      bool       `json:"blind,omitempty"` // masked values need not be revealed before an approval
 	PolicyHash string     `json:"policy_hash"`
@@ -140,8 +140,8 @@ func (p *Policy) askAnyway(c Call, why string) Plan {
 	return plan
 }
 
-// askAfterEdit requires approval for an edited call that the policy would run automatically. The reason is that the
-// proposed call needed approval. The tool's own stages apply.
+// askAfterEdit requires approval for an edited call that the policy would run automatically, because the call needed
+// approval before the edit. The tool's own stages apply.
 func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 	plan.Verdict = Ask
 	plan.why("its arguments were edited while it waited")
@@ -209,7 +209,7 @@ func (p *Policy) resolve(stages []Stage, tool string, risk Risk) []Stage {
 
 // unsatisfiable returns the reason why the named stages can never be passed, or "".
 func (plan *Plan) unsatisfiable(p *Policy, tool string) string {
-	able := make([]Stage, 0, len(plan.Stages)) // the stages, each with only those roles whose people can pass it
+	able := make([]Stage, 0, len(plan.Stages)) // copies of the stages that list only the roles whose people can pass the stage
 	for i, s := range plan.Stages {
 		roles, problem := plan.able(p, tool, i, s)
 		if problem != "" {
@@ -302,8 +302,8 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 // ChangedMeanwhile separates the reasons of the first plan from later reasons.
 const ChangedMeanwhile = "the policy changed while this waited"
 
-// unionReasons appends the new reasons. unionReasons never repeats a reason, even if the policy changes several
-// times. The last reason stays last, because the last reason explains a refusal.
+// unionReasons appends the new reasons. No reason occurs twice, even if the policy changes several times. The last new
+// reason is the last in the result, because it explains a refusal.
 func unionReasons(was, now []string) []string {
 	out := slices.Clone(was)
 	if !slices.Contains(was, ChangedMeanwhile) {

@@ -11,7 +11,7 @@ import (
 // Policy is the operator's policy file as plain values, checked and compiled by package config. A Policy is immutable.
 // A reload makes a new Policy.
 type Policy struct {
-	Hash        string // identifies the version in plans and in the audit: SHA-256 in hex over the file's bytes and, if there is one, the overlay
+	Hash        string // the version of the policy, in plans and in the audit: SHA-256 in hex of the file's bytes and of the overlay, if there is one
 	Load        string // the id of the change that put the policy into force (store.Policy); empty: the policy is not stored
 	Mode        Mode   // if Observe, no tool with effects runs
 	Defaults    Defaults
@@ -19,7 +19,7 @@ type Policy struct {
 	Approvers   []Role       // in file order, which breaks routing ties
 	Agents      []Agent      // in file order
 	Clients     []Client     // in file order
-	NeverLoosen []string     // tools whose policy no agent's override can loosen, or "*" for all
+	NeverLoosen []string     // tools whose policy can't be loosened by an agent's override, or "*" for all
 	// EmailDomains are in lower case. If a member is named by e-mail address, the address must be at one of these
 	// domains, and Slack must have confirmed the address. If EmailDomains is empty, no e-mail address identifies a
 	// member.
@@ -53,8 +53,8 @@ func (p *Policy) CountsEmail(address string) bool {
 	return ok && slices.Contains(p.EmailDomains, domain)
 }
 
-// Names reports whether the policy names a channel for cards, for heads, for reports, for the operators, or for an
-// agent. The channel is given as #name or id.
+// Names reports whether the policy names a channel, as #name or id. The policy names channels for cards, heads,
+// reports, notices to the operators, and agents.
 func (p *Policy) Names(channel string) bool {
 	return p.Audit.Channel == channel || p.Report.Channel == channel || p.Operators.Channel == channel ||
 		slices.ContainsFunc(p.Approvers, func(r Role) bool { return r.Cards == channel }) ||
@@ -64,11 +64,11 @@ func (p *Policy) Names(channel string) bool {
 // Caps limit the number of requests that are shown to people. A zero means that there is no cap.
 type Caps struct {
 	Requester Limit // requests that one person causes; each request beyond the limit needs a typed value
-	Approver  int   // open cards in one place; further requests wait in the card queue and need a typed value
+	Approver  int   // open cards at one address; further requests wait in the card queue, and their approval needs a typed value
 }
 
-// Retention is how long data is kept after its last change. For an audit chain, this is the last record that is not
-// about an erasure. Zero means that the data is kept forever.
+// Retention is how long data is kept after its last change. The last change of an audit chain is its last record, but
+// records about erasures do not count. Zero means that the data is kept forever.
 type Retention struct {
 	Conversations time.Duration // messages, arguments, results, and texts that were shown; also the payloads of audit records
 	Records       time.Duration // audit records; at least as long as Conversations
@@ -77,7 +77,7 @@ type Retention struct {
 // AuditPost configures the posting of signed heads to Slack. Without a channel, heads are not posted.
 type AuditPost struct {
 	Channel string
-	Every   time.Duration // at most one message per interval, and none without new records
+	Every   time.Duration // there is at most one message in each interval of this length, and no message if there are no new records
 }
 
 // OperatorPost configures the notices for the operators in Slack. Without a channel, no notice is posted.
@@ -107,10 +107,10 @@ type ToolPolicy struct {
 	Name          string
 	Risk          Risk
 	Confirm       bool    // calls wait for approval
-	WithPreview   bool    // show a preview even if the policy has no template for it
+	WithPreview   bool    // show a preview even if the policy has no template for the tool
 	NoPreview     bool    // show no preview at all, not even the tool's own preview
 	Preview       Preview // zero: none
-	MaxAuto       Limit   // automatic runs allowed per conversation; further calls wait for approval. Zero: no limit
+	MaxAuto       Limit   // how many automatic runs a conversation may have; further calls wait for approval. Zero: no limit
 	Rules         []Rule
 	Stages        []Stage       // used instead of routing; empty: route to the lowest sufficient ceiling
 	ExpiresAfter  time.Duration // zero: the default's
@@ -151,8 +151,8 @@ type GrantTerms struct {
 func (g GrantTerms) Allowed() bool { return g.Uses > 0 && g.Within > 0 }
 
 // Preview describes a call for people. Text is the policy's own template. By is a tool that makes a preview, in
-// addition to the template or instead of the template. No is a condition on the preview that this tool makes. If No
-// is true, the call would not succeed.
+// addition to the template or instead of the template. No is a condition on that tool's preview. If No is true, the
+// call would not succeed.
 type Preview struct {
 	Text   string
 	Render func(args map[string]any) (string, error)
@@ -166,7 +166,7 @@ type Limit struct {
 	Per   time.Duration
 }
 
-// Rule adds requirements to a tool's policy, for the calls whose facts match.
+// Rule adds requirements to a tool's policy. The requirements apply to calls for which the condition When is true.
 type Rule struct {
 	When    Condition
 	Risk    Risk // zero: unchanged
@@ -174,8 +174,8 @@ type Rule struct {
 	Stages  []Stage
 }
 
-// ID identifies the rule by its condition: the first 16 characters of the SHA-256, in hex. Two rules of one tool have
-// the same id only if they have the same condition.
+// ID identifies the rule by its condition: the first 16 characters of the SHA-256, in hex. Rules of one tool with
+// different conditions have different ids.
 func (r Rule) ID() string { return SumOf([]byte(r.When.Text)).String()[:16] }
 
 // Condition is a compiled expression over the facts of a call. If Eval fails, the condition counts as true.
@@ -205,9 +205,9 @@ type ConversationFacts struct {
 // Stage is one approval level. A stage names the roles that decide, and the number of different people who must
 // approve.
 type Stage struct {
-	Approver      string        `json:"approver"`                 // the role's name. Empty in a policy that names only a group: the plan fills in the roles
+	Approver      string        `json:"approver"`                 // the role's name; empty if the policy names only a group, until the plan fills in the roles
 	Or            []string      `json:"or,omitempty"`             // further roles whose people may decide
-	Group         string        `json:"group,omitempty"`          // a user group; the roles' people may decide only if they are also in this group
+	Group         string        `json:"group,omitempty"`          // a user group: the roles' people may decide only if they are in this group
 	Quorum        int           `json:"quorum"`                   // at least 1
 	Rejects       int           `json:"rejects,omitempty"`        // the number of rejections that ends the request; 0 means 1
 	ExpiresAfter  time.Duration `json:"expires_after,omitempty"`  // zero: the tool's
@@ -252,9 +252,9 @@ type Member struct {
 type Agent struct {
 	Name        string
 	Prompt      string
-	Model       string   // empty: the environment's
-	Channels    []string // "#name" or ids of channels where it may be asked; "*" for all; empty: direct messages only
-	NoDM        bool     // direct messages are off
+	Model       string   // empty: the model that the environment names
+	Channels    []string // "#name" or id of each channel where people may ask the agent; "*": all channels; empty: direct messages only
+	NoDM        bool     // the agent does not answer direct messages
 	AllowGuests bool
 	Tools       []string // the tools offered to the model: names, or "*"
 	Overrides   map[string]Override
@@ -282,9 +282,9 @@ type Override struct {
 	Glass   *bool // whether break glass is allowed for the tool
 }
 
-// Tool returns the tool's policy for an agent. ok reports whether the policy names the tool, or the tool is built in.
-// If ok is false, t is the policy of unknown tools, or the policy that is presumed from the tool's source. A distrusted
-// tool always counts as critical, and has the stages of both policies: its own policy, and the policy of unknown tools.
+// Tool returns the tool's policy for an agent. If the policy names the tool, or the tool is built in, ok is true.
+// Otherwise, t is the policy of unknown tools, or the policy that is presumed from the tool's source. A distrusted tool
+// always counts as critical, and has the stages of both policies: its own policy, and the policy of unknown tools.
 func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	t = p.Defaults.UnknownTool
 	t.Name = name
@@ -352,7 +352,7 @@ func (o Override) apply(t ToolPolicy, protected bool) ToolPolicy {
 }
 
 // ReadsNumbers reports whether a rule or a preview reads the arguments as float64. If ReadsNumbers returns true, the
-// bot must refuse numbers that a conversion to float64 and back changes.
+// bot must refuse a number whose value changes when it is converted to float64 and back.
 func (t ToolPolicy) ReadsNumbers() bool {
 	return len(t.Rules) > 0 || t.Preview.Render != nil || t.Preview.No.Eval != nil
 }
@@ -419,7 +419,7 @@ func (r Role) Covers(tool string) bool {
 	return false
 }
 
-// index looks up tools, roles and the approvers of a tool without scanning the policy.
+// index finds tools, roles and the approvers of a tool without a search through the whole policy.
 type index struct {
 	tools  map[string]int
 	roles  map[string]int
@@ -509,7 +509,7 @@ func (p *Policy) before(a, b int) bool {
 const (
 	ToolAskPeople     = "ask_people"      // the model asks the person to confirm or to choose
 	ToolAboutTheAsker = "about_the_asker" // profile, time zone and locale of the requester, from Slack
-	ToolReadResult    = "read_result"     // the rest of a long result, of which the model has received the beginning
+	ToolReadResult    = "read_result"     // the next part of a long result, if the model has received only the beginning
 )
 
 // BuiltIn returns the default policy of a built-in tool. BuiltIn applies if the operator's policy does not name the

@@ -11,11 +11,11 @@ type Presence struct {
 	QuietUntil time.Time // do-not-disturb; zero: can be disturbed
 	CardAt     time.Time // when the person got a card of their own; zero: the person has none, for example because the card is in a channel
 	Away       bool
-	StandIn    *Presence // the stand-in of a person who is away, if any
+	StandIn    *Presence // for a person who is away: the stand-in, if there is one
 }
 
-// The method returns the first person who is not away. The method tries the person, then the person's stand-in,
-// then the stand-in's stand-in, and so on. If all of them are away, the result is nil.
+// here returns the first person who is not away: the person, the person's stand-in, the stand-in's stand-in, and so on.
+// If all of them are away, here returns nil.
 func (p *Presence) here() *Presence {
 	for p != nil && p.Away {
 		p = p.StandIn
@@ -23,8 +23,7 @@ func (p *Presence) here() *Presence {
 	return p
 }
 
-// decided reports whether the person has decided the current stage. decided also returns true if the person's
-// approval of an earlier stage counts.
+// decided reports whether the person has decided the current stage, or has an approval of an earlier stage that counts.
 func (r Request) decided(who PersonID) bool {
 	return r.counted(who) || slices.ContainsFunc(r.Against(r.Stage), func(d Decision) bool { return d.By == who })
 }
@@ -61,8 +60,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// IsOut reports whether a person can't decide the current stage whatever the person's roles are, because the person is a
-// requester or has decided.
+// IsOut reports whether a person is a requester, or has decided. Such a person can't decide the current stage under any
+// role.
 func IsOut(r Request, who Identity) bool {
 	return !r.Plan.SelfOK && bars(r, who) || r.decided(who.ID)
 }
@@ -76,9 +75,9 @@ func (r Request) awaits(p *Policy, who Identity) bool {
 // ResolveAvailability checks which of the stage's people can be reached now. ResolveAvailability invites stand-ins who
 // have the authority of a peer. If nobody can be reached during working hours, ResolveAvailability makes the escalation
 // to the next lead due. If no role of the stage works now, ResolveAvailability schedules the next check for the time at
-// which the first role starts work. If nobody is left who may decide the stage, or fewer people than it needs, the
-// escalation to the next lead is also due. If no lead can be asked, the result records the problem, and the stage is
-// checked again.
+// which the first role starts work. If too few people, or none, are left who may decide the stage, the escalation to
+// the next lead is also due. If there is no next lead, ResolveAvailability records the problem, and the stage is
+// checked again later.
 func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Request, []Event) {
 	var events []Event
 	if r.State != Pending || r.late(in.Now) {
@@ -115,13 +114,13 @@ func (r Request) ResolveAvailability(in DecisionContext, people []Presence) (Req
 		r.Calls = callOf(r, in.Policy, lead, people, lacks)
 		events = append(events, LeadCalled{})
 	}
-	if LacksPeople(r) != "" { // no event tells the bot that a role got new members
+	if LacksPeople(r) != "" { // so check again later: no event tells the bot that a role has new members
 		return r, append(events, AvailabilityResolved{RecheckAt: in.Now.Add(recheckPeople)})
 	}
 	return r, append(events, AvailabilityResolved{})
 }
 
-// recheckPeople is the time between two checks of a stage that lacks people who may decide.
+// If a stage has too few people who may decide, recheckPeople is the time between two checks of the stage.
 const recheckPeople = 5 * time.Minute
 
 // LeadCall is the reason why a lead was notified before the escalation was due. A LeadCall exists only if people of
@@ -129,7 +128,7 @@ const recheckPeople = 5 * time.Minute
 // do-not-disturb, there is no LeadCall.
 type LeadCall struct {
 	Lead        string        `json:"lead"`
-	Deactivated []Deactivated `json:"deactivated,omitempty"` // people of the stage; empty: nobody could decide, for other reasons
+	Deactivated []Deactivated `json:"deactivated,omitempty"` // the people of the stage whose accounts are deactivated; empty: nobody could decide, for other reasons
 	Others      bool          `json:"others,omitempty"`      // other people could decide, but can't be reached
 	TooFew      bool          `json:"too_few,omitempty"`     // other people could decide, but fewer than the stage needs
 }
@@ -140,8 +139,8 @@ type Deactivated struct {
 	Name string   `json:"name"`
 }
 
-// callOf returns the request's list of lead calls, with a new entry for this lead. If the lead was notified for none of
-// the reasons that a LeadCall can have, the result has no entry for this lead.
+// callOf returns the request's list of lead calls, with a new entry for this lead. If none of the reasons for a
+// LeadCall applies, callOf adds no entry.
 func callOf(r Request, p *Policy, lead Role, people []Presence, lacks string) []LeadCall {
 	call := LeadCall{Lead: lead.Name, Others: AwaitsAnybody(r, p, people), TooFew: lacks == TooFew}
 	for _, one := range people {

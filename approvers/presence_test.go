@@ -121,7 +121,7 @@ func TestAStandInHasToBeInTheGroup(t *testing.T) {
 		t.Fatal("a peer in the group was not invited")
 	}
 	at := start.Add(time.Minute)
-	_, _, denied := after.Approve(deciding(p, at), actionBy(after, oncall("U0005"), at)) // out of the group by then
+	_, _, denied := after.Approve(deciding(p, at), actionBy(after, oncall("U0005"), at)) // the stand-in has left the group since
 	wantDenied(t, denied, approvers.DeniedGroup)
 }
 
@@ -188,8 +188,8 @@ func TestNobodyLeft(t *testing.T) {
 }
 
 // If fewer people are left who may decide a stage than its quorum needs, the lead is asked at once. If there is no
-// lead, the request records the problem until enough people may decide. A person who is named by two roles or by two
-// ids counts once, and a stand-in who is invited counts.
+// lead, the request records the problem until enough people may decide. A person with two roles or two ids counts once.
+// An invited stand-in counts, too.
 func TestTooFewLeft(t *testing.T) {
 	two := func(p *approvers.Policy) {
 		p.Tools[5].Rules = nil
@@ -249,7 +249,8 @@ func TestTooFewLeft(t *testing.T) {
 }
 
 // TestTooFewLeftBehindARefusal checks a stage with too few people whose cards Slack refuses. When a card is shown, the
-// stage still has too few people, unless enough came meanwhile. It does not matter which problem began first.
+// stage still has too few people, unless enough people have been added since. It does not matter which problem began
+// first.
 func TestTooFewLeftBehindARefusal(t *testing.T) {
 	p := policyWith(func(p *approvers.Policy) {
 		p.Tools[5].Rules = nil

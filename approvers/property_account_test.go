@@ -12,17 +12,17 @@ import (
 type decisionOracle struct {
 	call    approvers.Call
 	need    reading
-	hash    string // hash of the policy from which need was read
+	hash    string // hash of the policy from which the field need was computed
 	state   approvers.State
 	stage   int
-	words   []word   // each person's last decision at each stage, about the current arguments
+	words   []word   // each person's last decision at each stage; only decisions about the current arguments
 	leads   []string // roles that escalation added to the stage
 	invited []approvers.PersonID
 	handed  map[int][]approvers.PersonID // by stage: the people to whom the stage was handed on
 	edits   int
 	secrets []string             // arguments that were masked when the call was proposed
 	seen    []approvers.PersonID // the people to whom the masked values of the current arguments were revealed
-	begun   bool                 // the stage has just begun: its clocks must be checked
+	begun   bool                 // the stage has just begun, so its deadlines must be checked
 }
 
 // word is a person's last decision about a stage.
@@ -40,8 +40,8 @@ func (a *decisionOracle) begin(stage int) {
 	a.stage, a.leads, a.invited, a.begun = stage, nil, slices.Clone(a.handed[stage]), true
 }
 
-// anew restarts the stages. Earlier decisions then don't count. If a new stage is for the same people as an old
-// stage, the people to whom the old stage was handed on remain.
+// anew restarts the stages. Earlier decisions no longer count. If a new stage is for the same people as an old stage,
+// the people to whom the old stage was handed on remain.
 func (a *decisionOracle) anew(was []approvers.Stage) {
 	for i := range a.handed {
 		if i >= len(was) || i >= len(a.need.stages) || !alike(was[i], a.need.stages[i]) {
@@ -212,7 +212,7 @@ func (a *decisionOracle) policyIs(p *approvers.Policy) {
 		a.state = approvers.Voided
 	case grown:
 		a.anew(was.stages)
-	case a.state == approvers.Pending: // people whose roles are not leads any more can't decide as leads
+	case a.state == approvers.Pending: // roles that are no longer leads are removed, because their people can't decide as leads
 		a.leads = slices.DeleteFunc(slices.Clone(a.leads), func(name string) bool { return !slices.Contains(above(p, a.current()), name) })
 	}
 }

@@ -58,8 +58,8 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.settle(t, after)
 }
 
-// The method records an approval. The method also fails the test if the recorded person, role or deadline of the run
-// differs from the model.
+// given records an approval. given fails the test if the recorded person, role or deadline of the run differs from the
+// model.
 func (w *propertyFixture) given(t *rapid.T, after approvers.Request, who approvers.Identity, roles []approvers.Role) {
 	d := after.Decisions[len(after.Decisions)-1]
 	if d.By != who.ID || !slices.ContainsFunc(roles, func(r approvers.Role) bool { return r.Name == d.Role }) {
@@ -131,7 +131,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	if i < 0 || after.Digest == before.Digest || after.Execution == before.Execution || string(after.Args) != args {
 		t.Fatalf("edited as %s to %s: execution %s, digest %s", edit.Role, after.Args, after.Execution, after.Digest)
 	}
-	if need.routed && roles[i].MaxRisk >= need.risk { // an editor with a sufficient ceiling needs nobody else
+	if need.routed && roles[i].MaxRisk >= need.risk { // if the editor's ceiling is sufficient, no other person must approve
 		need.stages = []approvers.Stage{{Approver: roles[i].Name, Quorum: 1}}
 	}
 	was := w.need.stages

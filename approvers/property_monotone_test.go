@@ -15,8 +15,8 @@ import (
 // higher risk, one more rule or stage, a larger quorum, fewer rejections that end a request, and a lower ceiling. Other
 // changes are a shorter list of tools, one member or role less, confirmation, no self-approval, masked values, no blind
 // approvals, and no break glass. The remaining changes are never_loosen, observe mode, and a tool that differs from its
-// pin. Suppose that a call runs under the stricter policy with the approvals of some people, or without approvals. The
-// call must then also run under the earlier policy, with the approvals of the same people in some order.
+// pin. If a call runs under the stricter policy with the approvals of some people, or without approvals, it must also
+// run under the earlier policy: with the approvals of the same people, in some order.
 //
 // There is one exception, because the ceiling applies only to the last stage. If a ceiling is lowered, routing selects
 // other roles. Then the people who approved under the stricter policy may not fit into the stages of the earlier
@@ -143,8 +143,8 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 	return "by the same people"
 }
 
-// sameLast reports whether the last stages of two plans name the same roles. The last stage of the plan named now may
-// also name only some of these roles, if each earlier stage of this plan also names no further roles.
+// sameLast reports whether the last stages of two plans name the same roles. The last stage of the plan now may also
+// name only some of these roles. In this case, the earlier stages of this plan must name no further roles.
 func sameLast(before, now approvers.Plan) bool {
 	for back := 1; back <= len(before.Stages) && back <= len(now.Stages); back++ {
 		a, b := before.Stages[len(before.Stages)-back], now.Stages[len(now.Stages)-back]
@@ -224,7 +224,7 @@ func (c *trial) asked(p *approvers.Policy, s approvers.Stage) (out []approvers.R
 		a.leads = append(a.leads, up...)
 	}
 	for _, r := range p.Approvers {
-		peer := c.unasked && r.MaxRisk >= lowest(p, a.need.stages[0]) // people who approved before the change count if the request could be handed on to them now
+		peer := c.unasked && r.MaxRisk >= lowest(p, a.need.stages[0]) // the approval of a person before the change counts if the request could be handed on to the person now
 		if lists(r, c.call.Tool) && (slices.Contains(rolesOf(a.need.stages[0]), r.Name) || slices.Contains(a.leads, r.Name) || peer) {
 			out = append(out, r)
 		}

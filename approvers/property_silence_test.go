@@ -59,7 +59,7 @@ func (w *propertyFixture) silence(t *rapid.T) {
 			handle(t)
 		}
 		w.check(t)
-		if w.state == approvers.Pending && len(w.leads) > asked { // other people may decide now: can they be reached?
+		if w.state == approvers.Pending && len(w.leads) > asked { // other people may decide now, so check whether they can be reached
 			again = w.now
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Names of stored facts. Unrecorded compares these facts with a request. docs/audit.md lists all facts.
+// Names of facts in audit records. Unrecorded compares these facts with a request. docs/audit.md lists all facts.
 const (
 	FactStages         = "stages"   // the plan's stages, as Stage.String writes them
-	FactValidApprovals = "standing" // whose approvals count, in order
+	FactValidApprovals = "standing" // the people whose approvals count, in order
 )
 
 // FactRules is the fact with the ids of the rules that matched a call, separated by commas. If no rule matched, the
@@ -114,12 +114,12 @@ func (r Request) Unrecorded(chain []AuditRecord) string {
 	return r.undecided(said)
 }
 
-// misended compares the end of a request, and the decisions before the end, with the record.
+// misended compares an ended request with its chain: how the request ended, and the decisions before the end.
 func (r Request) misended(said recording) string {
 	if said.state != r.State {
 		return fmt.Sprintf("it is %s, and was recorded as %s", r.State, said.state)
 	}
-	if len(said.decided) < len(r.Decisions) { // an operator's overruling is recorded as a decision, but is not among Decisions
+	if len(said.decided) < len(r.Decisions) { // if an operator overruled the request, the chain has a decision that is not in Decisions
 		return fmt.Sprintf("it has %d decisions, and %d were recorded", len(r.Decisions), len(said.decided))
 	}
 	return r.otherDecision(said)
@@ -159,7 +159,7 @@ func (r Request) undecided(said recording) string {
 	return ""
 }
 
-// recording is the state of a request according to its chain.
+// recording is the state of a request that its audit chain records.
 type recording struct {
 	facts   map[string]string // the latest value of each fact about the request's current state
 	decided []AuditRecord

@@ -25,8 +25,8 @@ type Remark struct {
 	Text string     `json:"text"`
 	At   time.Time  `json:"at"`
 
-	MessageTS   string       `json:"message_ts,omitempty"` // for an answer written in the thread: its message; empty: it was written in the form
-	MessageEdit *MessageEdit `json:"reworded,omitempty"`   // a later edit or deletion of that message; Text stays as it was
+	MessageTS   string       `json:"message_ts,omitempty"` // for an answer that was written in the thread: ts of its message; empty: the answer was written in the form
+	MessageEdit *MessageEdit `json:"reworded,omitempty"`   // a later edit or deletion of the answer's message; Text does not change
 }
 
 // MaxRemarks limits the remarks of one request. A card can't show more.
@@ -53,8 +53,8 @@ func (r Request) Say(in DecisionContext, m Action, kind RemarkKind) (Request, []
 	return r.remark(Remark{Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role, Text: m.Reason, At: in.Now})
 }
 
-// speakingRole returns the role that is shown beside a person's remark. The person may decide now under this role, or
-// has approved under this role.
+// speakingRole returns the role that people see beside a person's remark. Under this role, the person may decide now,
+// or has approved.
 func (r Request) speakingRole(p *Policy, who Identity) (string, *Denied) {
 	role, denied := r.Authority(p, who)
 	if denied == nil {
@@ -102,7 +102,7 @@ func (r Request) remark(m Remark) (Request, []Event, *Denied) {
 	if m.Text == "" {
 		return r, nil, &Denied{Code: DeniedNoReason}
 	}
-	open := 0 // places that are kept for answers, so that every question can be answered
+	open := 0 // the number of unanswered questions; each of them needs a place for its answer
 	for i, o := range r.Remarks {
 		if o.Kind == Question && !r.Answered(i) {
 			open++

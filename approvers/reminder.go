@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// DeferredReminder is a reminder that waits for one person: until the person's do-not-disturb ends, or until the
+// DeferredReminder is a reminder for one person that is sent later: when the person's do-not-disturb ends, or when the
 // person has had the card for the time remind_after.
 type DeferredReminder struct {
 	Who PersonID  `json:"who"`
@@ -50,11 +50,11 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // Remind returns the people to remind now, in a ReminderDue event. Remind reminds only people who are present and have
-// not decided. If a reminder is due, or if all people are notified once more after the last lead, Remind reminds all of
-// these people. If neither is the case, Remind reminds only people whose deferred reminder is due. If a person is in
-// do-not-disturb, the person's reminder waits until do-not-disturb ends. If a person joined the stage less than half of
-// remind_after ago, or got the card less than half of remind_after ago, the person gets the next reminder. If there is
-// no next reminder, the person's reminder is deferred (tooEarly). A reminder that a gap caused goes only to people who could
+// not decided. If a reminder for everybody is due, or if all people are notified once more after the last lead, Remind
+// reminds all of these people. Otherwise, Remind reminds only people whose deferred reminder is due. If a person is in
+// do-not-disturb, the person's reminder waits until do-not-disturb ends. A person who joined the stage, or got the
+// card, less than half of remind_after ago is not reminded now, but with the next reminder. If there is no next
+// reminder, the person's reminder is deferred (tooEarly). A reminder that a gap caused goes only to people who could
 // decide before the gap. A deferred reminder that is not due yet stays, unless the person is reminded earlier. Remind
 // returns false if no reminder is due.
 func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event, bool) {
@@ -97,8 +97,8 @@ func (r Request) Remind(in DecisionContext, people []Presence) (Request, []Event
 	return r, []Event{ReminderDue{People: told}}, true
 }
 
-// deferIfLast defers a person's reminder by the time wait, unless all people get another reminder, or the stage ends
-// earlier.
+// deferIfLast defers a person's reminder by the time wait. If everybody gets another reminder later, or the stage ends
+// before the deferred time, deferIfLast does nothing.
 func deferIfLast(r Request, in DecisionContext, who PersonID, wait time.Duration) Request {
 	if at := r.worked(in, r.Roles(), wait); r.RemindAt.IsZero() && at.Before(r.ExpiresAt) {
 		r.DeferredReminders = append(r.DeferredReminders, DeferredReminder{Who: who, At: at})
@@ -106,9 +106,9 @@ func deferIfLast(r Request, in DecisionContext, who PersonID, wait time.Duration
 	return r
 }
 
-// tooEarly reports whether a person joined the stage or got the card after the start of the stage, and has had the card
-// for less than half of remind_after. The result wait is the time until the person has had the card for remind_after.
-// If all people are notified once more, escalate_after takes the place of remind_after, and only the card counts.
+// tooEarly reports whether a person joined the stage, or got the card, after the stage began and less than half of
+// remind_after ago. The result wait is the time until remind_after has passed since then. If all people are notified
+// once more, escalate_after takes the place of remind_after, and only the time of the card counts.
 func tooEarly(r Request, in DecisionContext, p Presence, round bool) (wait time.Duration, early bool) {
 	since, after := p.CardAt, r.times(in).EscalateAfter
 	if !round {
@@ -122,8 +122,8 @@ func tooEarly(r Request, in DecisionContext, p Presence, round bool) (wait time.
 // remindsOfGap reports whether a gap caused the last reminder.
 func remindsOfGap(r Request) bool { return r.Gap != nil && r.Gap.Reminder == r.Reminded+r.Told }
 
-// askedSinceGap reports whether a gap caused the last reminder, and the person could decide, or got the card, only after
-// that gap began.
+// askedSinceGap reports whether both of these are true: a gap caused the last reminder, and the person could not decide
+// or did not have the card when the gap began. Such a gap can't have lost a click of the person.
 func askedSinceGap(r Request, p *Policy, one Presence) bool {
 	if !remindsOfGap(r) {
 		return false

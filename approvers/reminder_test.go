@@ -60,8 +60,8 @@ func TestWhoHasDecidedIsNotReminded(t *testing.T) {
 	}
 }
 
-// TestReminderOfGap checks that only people who could decide before the gap are reminded. Other people can't have
-// clicked in the gap.
+// TestReminderOfGap checks the reminder after a gap. Only people who could decide before the gap are reminded, because
+// other people can't have clicked in the gap.
 func TestReminderOfGap(t *testing.T) {
 	p := policyWith(remindsEvery(8*time.Minute, 3))
 	r := open(t, p, "issue_refund", `{"amount":900}`)

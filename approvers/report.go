@@ -8,10 +8,10 @@ type ReportPost struct {
 	Zone    *time.Location // the time zone in which weeks begin on Monday at midnight; nil: UTC
 }
 
-// The bot posts the report on Monday from reportFrom on. After a failure, the bot tries again until the same time of
-// day on Wednesday. These times are in the zone of the ReportPost.
+// The bot posts the report on Monday, at reportFrom or later. After a failure, the bot tries again until the same time
+// of day on Wednesday. These times are in the zone of the ReportPost.
 const (
-	reportFrom = 9 // o'clock
+	reportFrom = 9 // the hour of the day
 	reportDays = 2
 )
 
@@ -21,7 +21,7 @@ type Week struct {
 	End          time.Time // the report is not posted from this time on
 }
 
-// Name returns the date of the week's Monday, such as 2026-11-16. Later weeks have greater names.
+// Name returns the date of the week's Monday, such as 2026-11-16. The names of weeks sort in the order of the weeks.
 func (w Week) Name() string { return w.Since.Format(time.DateOnly) }
 
 // Due returns the week whose report may be posted now.

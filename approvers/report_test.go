@@ -10,7 +10,7 @@ import (
 func TestReportIsDue(t *testing.T) {
 	t.Parallel()
 	const layout = "2006-01-02 15:04"
-	for _, tt := range []struct{ zone, now, want string }{ // now in UTC; the week's limits in the zone
+	for _, tt := range []struct{ zone, now, want string }{ // now is in UTC; want has the limits of the week in the zone
 		{"UTC", "2026-11-23 08:59", ""},
 		{"UTC", "2026-11-23 09:00", "2026-11-16 00:00 +0000 to 2026-11-23 00:00 +0000"},
 		{"UTC", "2026-11-25 08:59", "2026-11-16 00:00 +0000 to 2026-11-23 00:00 +0000"},

@@ -17,10 +17,10 @@ const (
 	Consumed  State = "consumed"  // the call's only run was started
 	Rejected  State = "rejected"  // rejected by approvers or an operator
 	Expired   State = "expired"   // not decided in time, or approved and not run in time
-	Withdrawn State = "withdrawn" // a requester, or a person whose message waited for its end, took it back
-	Revoked   State = "revoked"   // an approver took the approval back before the call ran
-	Voided    State = "voided"    // the call may not run any more: the tool or the policy changed, or a restore ended the request
-	Refused   State = "refused"   // by the policy, nobody may allow the call; a denied click of a person is a Denied
+	Withdrawn State = "withdrawn" // withdrawn by a requester, or by a person whose message waited for the request's end
+	Revoked   State = "revoked"   // an approver revoked the approval before the call ran
+	Voided    State = "voided"    // the call may no longer run: the tool or the policy changed, or a restore ended the request
+	Refused   State = "refused"   // under the policy, nobody may allow the call (a refused action of a person is a Denied)
 )
 
 // Open reports whether a run of the request's call is possible.
@@ -47,11 +47,11 @@ type Decision struct {
 	Rendering string        `json:"rendering"` // hash of the posted version of the card that was clicked
 	Reason    string        `json:"reason,omitempty"`
 	At        time.Time     `json:"at"`
-	Fallen    bool          `json:"fallen,omitempty"` // the decision no longer counts: the arguments or the policy changed, or the person decided otherwise
-	Typed     bool          `json:"typed,omitempty"`  // the person typed a value to confirm it
-	Took      time.Duration `json:"took,omitempty"`   // the time since the clicked message first showed these arguments, or since the stage began if that was later; zero: not known
+	Fallen    bool          `json:"fallen,omitempty"` // the decision no longer counts: the arguments or the policy changed, or the person made another decision
+	Typed     bool          `json:"typed,omitempty"`  // the person confirmed the decision by typing a value
+	Took      time.Duration `json:"took,omitempty"`   // how long the person took: since the clicked message first showed these arguments or, if later, since the stage began. Zero: not known
 
-	WithoutToolPreview bool `json:"unforetold,omitempty"` // the tool preview was not ready
+	WithoutToolPreview bool `json:"unforetold,omitempty"` // the tool preview was not ready when the person decided
 
 	BreakGlass bool `json:"break_glass,omitempty"` // an operator allowed the call in place of all remaining stages
 }
@@ -85,13 +85,13 @@ type Request struct {
 	Secrets           []string           `json:"secrets,omitempty"`  // the arguments that are masked wherever people other than the approvers can read them
 	Revealed          []Reveal           `json:"revealed,omitempty"` // to whom the masked values of the current arguments were shown
 	Preview           string             `json:"preview,omitempty"`
-	MadePreview       bool               `json:"preview_made,omitempty"`  // Preview is made from the tool's title and the arguments, because there is no other description of the call
+	MadePreview       bool               `json:"preview_made,omitempty"`  // the policy and the tool give no preview, so Preview is made from the tool's title and the arguments
 	PreviewFault      string             `json:"preview_fault,omitempty"` // why there is no preview although the policy asks for one
 	ToolPreview       *ToolPreview       `json:"forecast,omitempty"`      // a tool's own preview of the call; nil: none is made
 	Facts             AskFacts           `json:"facts"`
 	Plan              Plan               `json:"plan"`
 	Stage             int                `json:"stage"`               // index into Plan.Stages
-	Joined            []string           `json:"joined,omitempty"`    // roles that escalation added to the current stage
+	Joined            []string           `json:"joined,omitempty"`    // roles that escalation added to the current stage, in this order
 	JoinedAt          []time.Time        `json:"joined_at,omitempty"` // when each role in Joined was added
 	Calls             []LeadCall         `json:"calls,omitempty"`     // why roles in Joined were added before the escalation was due
 	Invited           []Invite           `json:"invited,omitempty"`   // people who were added to the current stage
@@ -102,7 +102,7 @@ type Request struct {
 	Retry             *Retry             `json:"again,omitempty"`   // set if the request repeats a call whose earlier outcome is unknown
 	StepUp            string             `json:"step_up,omitempty"` // why approval needs a typed value although the risk is not critical
 	Bundle            string             `json:"bundle,omitempty"`  // the card shared with other requests of the step; empty: none
-	Apart             bool               `json:"apart,omitempty"`   // the request has its own card; the bundle's card only mentions it
+	Apart             bool               `json:"apart,omitempty"`   // the request has its own card, although it belongs to a bundle; the bundle's card only mentions it
 	QueuedAt          []string           `json:"lines,omitempty"`   // addresses whose card queue counts this request, as an open card or as a waiting request
 	CreatedAt         time.Time          `json:"created_at"`
 	StageAt           time.Time          `json:"stage_at,omitzero"`    // when the current stage began
@@ -111,22 +111,22 @@ type Request struct {
 	RemindAt          time.Time          `json:"remind_at,omitzero"`   // when people are reminded next; zero: never
 	Reminded          int                `json:"reminded,omitempty"`   // reminders of the current stage
 	DeferredReminders []DeferredReminder `json:"owed,omitempty"`       // reminders that wait for the end of a do-not-disturb
-	Rounds            int                `json:"rounds,omitempty"`     // how often the current stage's escalation chain was repeated
-	Told              int                `json:"told,omitempty"`       // how many of the Rounds have been announced to everybody
+	Rounds            int                `json:"rounds,omitempty"`     // how often all people of the current stage were notified once more after the last lead
+	Told              int                `json:"told,omitempty"`       // how many of the Rounds have already been announced
 	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
-	Unreached         *Unreached         `json:"unreached,omitempty"`  // set if nobody who may decide the current stage can see a card, or could see one for a time
+	Unreached         *Unreached         `json:"unreached,omitempty"`  // whether people who may decide the current stage can see a card, if there is or was a problem; nil: no problem
 	RunBy             time.Time          `json:"run_by,omitzero"`      // when the approval expires; zero: not approved
 	ClosedAt          time.Time          `json:"closed_at,omitzero"`
-	ClosedBy          PersonID           `json:"closed_by,omitempty"` // who ended the request or gave the last approval; empty: a deadline or the policy ended it
+	ClosedBy          PersonID           `json:"closed_by,omitempty"` // the person who ended the request or gave the last approval; empty: a deadline or the policy ended it
 	ClosedName        string             `json:"closed_name,omitempty"`
 	ClosedRole        string             `json:"closed_role,omitempty"`
 	Reason            string             `json:"reason,omitempty"`
 	Damaged           bool               `json:"damaged,omitempty"` // the request ended because its record was damaged; the fields were restored from its history and its call
-	Lost              bool               `json:"lost,omitempty"`    // the request ended because the store was restored from a backup; later changes are not known
+	Lost              bool               `json:"lost,omitempty"`    // the request ended because the store was restored from a backup; nobody knows what happened to the request after the backup
 }
 
-// AskFacts are the facts at the time of the proposal. The facts are stored so that the call can be planned once more
-// after a policy change.
+// AskFacts are the facts at the time when the model proposed the call. They are stored, so the call can be planned
+// again after a policy change.
 type AskFacts struct {
 	Asker        PersonID          `json:"asker"`
 	AskerName    string            `json:"asker_name"`
@@ -134,8 +134,8 @@ type AskFacts struct {
 	Requesters   []PersonID        `json:"requesters"`
 	Authors      []PersonID        `json:"authors"`
 	Quote        string            `json:"quote"`                // the text that led to the call
-	MessageTS    string            `json:"message_ts,omitempty"` // ts of the message that contains the text
-	MessageEdit  *MessageEdit      `json:"reworded,omitempty"`   // a later edit or deletion of that message
+	MessageTS    string            `json:"message_ts,omitempty"` // ts of the message that contains Quote
+	MessageEdit  *MessageEdit      `json:"reworded,omitempty"`   // a later edit or deletion of the message that contains Quote
 	Caller       *Caller           `json:"caller,omitempty"`     // nil: Countersign's own agent asked
 }
 
@@ -145,7 +145,7 @@ type Action struct {
 	Who       Identity
 	At        time.Time
 	Digest    string // digest of the arguments that the person was shown
-	Partly    bool   // the person was not shown all arguments
+	Partly    bool   // the person was shown only some of the arguments
 	Typed     bool   // the person typed the value that critical calls ask for
 	Rendering string
 	Reason    string
@@ -190,7 +190,7 @@ func (r Request) Remark(i int) Remark {
 	return r.Remarks[i]
 }
 
-// The method reports whether the request is at its last stage. A role's ceiling applies only at the last stage.
+// last reports whether the request is at its last stage. A role's ceiling applies only at the last stage.
 func (r Request) last() bool { return r.Stage == len(r.Plan.Stages)-1 }
 
 // Bundled reports whether the request shares a card with other requests of its step.
@@ -302,7 +302,8 @@ func (r Request) Over() *Denied {
 	return &Denied{Code: DeniedResolved, By: r.ClosedBy, State: r.State, At: r.ClosedAt, Role: r.ClosedRole}
 }
 
-// close ends the time for decisions: the request is approved, or ends. close clears the escalation and the reminders.
+// close sets the state of a request that is approved or ends. Nobody can decide the request after that. close clears
+// the escalation and the reminders.
 func (r Request) close(s State, who PersonID, name, role, reason string, now time.Time) Request {
 	r.State, r.ClosedBy, r.ClosedName, r.ClosedRole, r.Reason, r.ClosedAt = s, who, name, role, reason, now
 	r.EscalateAt, r.RemindAt, r.DeferredReminders = time.Time{}, time.Time{}, nil

@@ -2,9 +2,9 @@ package approvers
 
 import "time"
 
-// A store that is restored from a backup lacks everything that happened after the backup. Calls that were open in the
-// backup may have been decided and run after the backup. So all these calls end. They are not decided or run a second
-// time. People are told to check the outcome.
+// A store that is restored from a backup lacks everything that happened after the backup. A call that is open in the
+// backup may have been decided and run after the backup. So the restore ends all these calls, and nobody can decide or
+// run them a second time. The bot tells people to check the outcome.
 
 // LostTrack returns the reason that is stored when a restore ends a record that was open in the backup.
 func LostTrack(taken time.Time) string {
@@ -29,8 +29,8 @@ func (r Request) Lose(in DecisionContext, taken time.Time) (Request, []Event, *D
 	return r, events, denied
 }
 
-// Lose ends a grant after a restore, because nobody knows the uses of the grant after the backup. If the grant is
-// only an offer, Lose declines the offer.
+// Lose ends a grant after a restore, because nobody knows how often the grant was used after the backup. If the grant
+// is only an offer, Lose declines the offer.
 func (g Grant) Lose(who Identity, now time.Time) Grant {
 	if g.State == GrantOffered {
 		return g.close(GrantDeclined, who.ID, who.Name, now)

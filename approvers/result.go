@@ -22,7 +22,7 @@ const (
 	OutcomeVoided    Outcome = "voided"
 	OutcomeRefused   Outcome = "refused"
 	OutcomeUnknown   Outcome = "unknown"
-	OutcomeObserved  Outcome = "observed" // not run, because the policy only observes
+	OutcomeObserved  Outcome = "observed" // not run, because of observe mode
 )
 
 // Result is the structured tool result of a call. Every call gets a Result, except a call that succeeded exactly as
@@ -131,9 +131,9 @@ func reported(e Execution, m *Modified, doubt string) (Outcome, string) {
 	return res.Status, res.Text()
 }
 
-// RunResult returns the result of a finished execution for the model. If nobody edited the call, and no earlier run of
-// the call may have taken effect, the result of a successful run is the tool's own response. In all other cases, the
-// result is a structured Result.
+// RunResult returns the result of a finished execution for the model. The result of a successful run is the tool's own
+// response. There are three exceptions: somebody edited the call, an earlier run of the call may have taken effect, or
+// a person reported the outcome. In these cases, and if the run was not successful, the result is a structured Result.
 func RunResult(p *Policy, e Execution, r *Request) (Outcome, string) {
 	m, doubt := r.modified(p), r.earlierRunNote()
 	switch {
@@ -176,12 +176,12 @@ type Retry struct {
 	By        PersonID       `json:"by"`        // the person who requested the repetition
 	Name      string         `json:"name"`
 	At        time.Time      `json:"at"`
-	Found     ExecutionState `json:"found,omitempty"` // a person's later report about the earlier run: ExecutionFailed if the action did not happen
+	Found     ExecutionState `json:"found,omitempty"` // a person's later report about the earlier run; ExecutionFailed: the action did not happen
 	FoundBy   PersonID       `json:"found_by,omitempty"`
 }
 
-// earlierRunNote returns a note for the model. The note says that an earlier run of the call may also have taken
-// effect. earlierRunNote returns "" if there was no earlier run, or if a person reported that the run had no effect.
+// If an earlier run of the call may also have taken effect, earlierRunNote returns a note about this for the model.
+// Otherwise, earlierRunNote returns "".
 func (a *Retry) earlierRunNote() string {
 	if a == nil || a.Found == ExecutionFailed {
 		return ""

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A person can approve a call with masked values only after the values were revealed to this person. The policy can
-// allow approvals without a reveal (blind) for the tool.
+// A person can approve a call with masked values only after the values were revealed to this person. With the setting
+// blind, the policy allows approvals of a tool's calls without a reveal.
 
 // Reveal records that a person saw the masked values of one set of arguments.
 type Reveal struct {
 	By      PersonID `json:"by"`
 	Digest  string   `json:"digest"`
-	Secrets []string `json:"secrets"` // the paths of the values that were masked at that time
+	Secrets []string `json:"secrets"` // the paths of the values that were masked before the reveal
 }
 
 // MustReveal reports whether a person must see the request's masked values before the person can approve. If who is "",
@@ -109,8 +109,8 @@ func hasSecret(v any, secrets []string, path string) bool {
 	return false
 }
 
-// blindly returns the first masked argument that the grant does not fix to one value, or "". Later calls under the
-// grant could have any value for this argument, and nobody would see the value.
+// blindly returns the first masked argument that the grant does not fix to one value, or "". Calls under the grant
+// could have any value for this argument, and nobody would see the value.
 func (g Grant) blindly(t ToolPolicy) string {
 	if t.Blind {
 		return ""

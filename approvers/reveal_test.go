@@ -152,7 +152,7 @@ func TestNewlyMaskedValues(t *testing.T) {
 	wantDenied(t, denied, approvers.DeniedMasked)
 }
 
-// A reveal does not cover values that were masked after the reveal.
+// A reveal does not cover values that the policy masks only later.
 func TestARevealIsForWhatWasMaskedThen(t *testing.T) {
 	p, more := masking(), masking()
 	more.Tools[5].Secrets, more.Hash = []string{"currency", "note"}, "policy-2"

@@ -168,7 +168,7 @@ func TestAskForAnAutomaticCall(t *testing.T) {
 
 func TestPlanLeavesThePolicyAlone(t *testing.T) {
 	p := example()
-	p.Tools[5].Stages = make([]approvers.Stage, 1, 4) // room to append into
+	p.Tools[5].Stages = make([]approvers.Stage, 1, 4) // capacity for further stages, so that a wrong append would write into the policy
 	p.Tools[5].Stages[0] = approvers.Stage{Approver: "finance-director", Quorum: 1}
 	c := callOf("issue_refund", `{"amount":501}`)
 	c.Requesters = append(make([]approvers.PersonID, 0, 4), asker.ID)
@@ -196,7 +196,7 @@ func TestAgentFor(t *testing.T) {
 		{approvers.ChannelRef{Channel: "C0OPS"}, "ops"},
 		{approvers.ChannelRef{Channel: "C1", Name: "support"}, "support"},
 		{approvers.ChannelRef{Channel: "C2", Name: "random"}, "any"},
-		{approvers.ChannelRef{Channel: "D1", DM: true}, "support"}, // the first that takes direct messages
+		{approvers.ChannelRef{Channel: "D1", DM: true}, "support"}, // the first agent that accepts direct messages
 		{approvers.ChannelRef{Channel: "C3", Name: ""}, "any"},     // an unknown name never equals "#"
 	}
 	for _, tt := range tests {

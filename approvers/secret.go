@@ -12,10 +12,9 @@ import (
 // "number" of the object "card", or of each element if "card" is a list. All values below a secret path are secret
 // too. "*" means all arguments.
 
-// SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly":
-// true, or "format": "password". The schema comes from the tool's source. So the schema may refer to itself, and may
-// describe too many paths to list. Therefore SecretPaths stops at a limit. Beyond the limit, every part that could
-// contain a secret counts as secret.
+// SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true,
+// or "format": "password". A schema from a tool's source may refer to itself, and may describe too many paths to list.
+// Therefore SecretPaths stops at a limit. Beyond the limit, every part that could contain a secret counts as secret.
 func SecretPaths(schema json.RawMessage) []string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil || !anyWithin(root, marked) {
@@ -61,7 +60,7 @@ type schemaWalk struct {
 	found []string
 }
 
-// schemaStep is a schema inside another schema, with the path of the arguments that the inner schema describes.
+// schemaStep is a schema inside another schema, and the path of the argument that the inner schema describes.
 type schemaStep struct {
 	schema any
 	path   []string
@@ -119,7 +118,7 @@ func (w *schemaWalk) step() {
 	}
 }
 
-// The method resolves a reference within the schema. For a reference to another document, the result is nil.
+// at resolves a reference within the schema. For a reference to another document, at returns nil.
 func (w *schemaWalk) at(ref string) any {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -151,7 +150,7 @@ func IsSecret(secrets []string, path string) bool {
 	return slices.ContainsFunc(secrets, func(s string) bool { return s == "*" || path == s || strings.HasPrefix(path, s+".") })
 }
 
-// HoldsSecret reports whether the argument at a path is secret, or any value below the path.
+// HoldsSecret reports whether the argument at a path is secret, or has a secret value below it.
 func HoldsSecret(secrets []string, path string) bool {
 	return IsSecret(secrets, path) || slices.ContainsFunc(secrets, func(s string) bool { return strings.HasPrefix(s, path+".") })
 }

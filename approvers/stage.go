@@ -79,8 +79,8 @@ func (s Stage) Title(p *Policy) string {
 	return "@" + s.Group + " (" + title + ")"
 }
 
-// unionStages keeps the order of a and appends the stages that only b has. If both lists have a stage, the union has
-// the stricter values of the two. unionStages never merges two stages of the same list.
+// unionStages returns the stages of a in their order, and then the stages that only b has. For a stage in both lists,
+// the result has the stricter values of the two. unionStages never merges two stages of the same list.
 func unionStages(a, b []Stage) []Stage {
 	out := slices.Clone(a)
 	both := make([]bool, len(a))
@@ -126,9 +126,9 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people returns the user ids of the roles' members who are not barred. The parameter named most limits the number of
-// ids. The result named open is true if, before this limit, people finds members by user group or e-mail address. Only
-// Slack can tell who such members are, so people assumes that the role has enough people.
+// people returns the user ids of the roles' members who are not barred, and at most the number most. If the policy
+// names members by user group or e-mail address, open is true: only Slack can tell who these members are, so people
+// assumes that there are enough of them. After people has found most ids, it does not look for such members.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)
@@ -147,8 +147,8 @@ func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []stri
 	return ids, false
 }
 
-// canFill reports whether the roles have n different people who are not barred. canFill returns true if people can't
-// tell.
+// canFill reports whether the roles have n different people who are not barred. If only Slack can tell who the members
+// are, canFill returns true.
 func (p *Policy) canFill(roles []string, n int, barred []PersonID) bool {
 	ids, open := p.people(roles, n, barred)
 	return open || len(ids) >= n
@@ -173,7 +173,7 @@ func (p *Policy) distinct(stages []Stage, barred []PersonID) bool {
 		}
 		return false
 	}
-	places := 0 // number of places; a place with at least this number of candidates can always be filled
+	places := 0 // the number of places; if a place has at least this number of candidates, one of them is always free
 	for _, s := range stages {
 		places += s.Quorum
 	}

@@ -155,7 +155,7 @@ func TestRejectsOfSeveral(t *testing.T) {
 }
 
 // If several rejections are needed, nobody can approve the call at one stage and reject it at the next. A request takes
-// at most MaxDecisions decisions, so people can't change their decisions without end.
+// at most MaxDecisions decisions, so people can't change their decisions endlessly.
 func TestForAndAgainst(t *testing.T) {
 	p := example()
 	p.Approvers[1].Members = users("U0002", "U0003") // a director is a lead too

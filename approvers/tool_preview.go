@@ -17,17 +17,17 @@ import (
 // ToolPreview is a tool's own description of a call's effect. Only the operator's policy can request a tool preview.
 // The model can't. A tool preview is the tool's own claim, and nobody verifies the claim.
 type ToolPreview struct {
-	By     string           `json:"by"`            // the tool that makes it
+	By     string           `json:"by"`            // the tool that makes the preview
 	Dry    bool             `json:"dry,omitempty"` // made by the tool itself in a dry run, which an argument requests
-	Own    bool             `json:"own,omitempty"` // made by the tool's own preview function, not by a call
+	Own    bool             `json:"own,omitempty"` // made by the tool's preview function in Go, not by a call of a tool
 	State  ToolPreviewState `json:"state"`
 	Text   string           `json:"text,omitempty"`  // the tool's text, up to MaxToolPreview, without secret values
-	Cut    int              `json:"cut,omitempty"`   // characters that were left out
-	Fault  string           `json:"fault,omitempty"` // why it failed
-	No     string           `json:"no,omitempty"`    // why the call would not succeed, according to the preview
-	Digest string           `json:"digest"`          // the digest of the call that it describes
+	Cut    int              `json:"cut,omitempty"`   // how many characters of the tool's text were left out
+	Fault  string           `json:"fault,omitempty"` // why the tool preview failed
+	No     string           `json:"no,omitempty"`    // why the call would not succeed, according to the tool preview
+	Digest string           `json:"digest"`          // the digest of the call that the tool preview describes
 	Tries  int              `json:"tries,omitempty"`
-	At     time.Time        `json:"at,omitzero"` // when it was ready or failed
+	At     time.Time        `json:"at,omitzero"` // when the tool preview was ready or failed
 }
 
 // ToolPreviewState is the state of a tool preview.
@@ -40,7 +40,7 @@ const (
 	ToolPreviewFailed  ToolPreviewState = "failed"
 )
 
-// Limits of a tool preview, in characters and in tries. A try that ends because the process stops also counts.
+// Limits of a tool preview, in characters and in tries. If the process stops during a try, the try counts, too.
 const (
 	MaxHeadline      = 600
 	MaxToolPreview   = 4000
@@ -51,7 +51,7 @@ const (
 // preview is made.
 type PreviewSource struct {
 	Tool     string          // another tool, which only reads and is called with the same arguments; empty for a dry run, which calls the tool itself
-	Argument string          // for a dry run: the argument that requests it
+	Argument string          // for a dry run: the argument that makes a call a dry run
 	Value    json.RawMessage // for a dry run: the value of that argument
 	Within   time.Duration   // zero: DefaultWithin
 }
@@ -151,7 +151,7 @@ func refusalIn(text string) string {
 	return no
 }
 
-// The function reports whether a member exists and is not empty.
+// given reports whether a member exists and is not empty.
 func given(raw json.RawMessage) bool {
 	return !slices.Contains([]string{"", "null", "false", `""`, "0", "[]", "{}"}, string(bytes.TrimSpace(raw)))
 }
@@ -215,7 +215,7 @@ func MaskText(text string, args json.RawMessage, secrets []string) string {
 		return text
 	}
 	if _, err := StrictArgs(args, false); err != nil {
-		return MaskedValue // arguments that can't be parsed: the secrets in the text can't be identified
+		return MaskedValue // the arguments can't be parsed, so nobody knows which parts of the text are secret
 	}
 	found := secretTexts(args, secrets)
 	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
@@ -307,7 +307,7 @@ func SetMember(object json.RawMessage, name string, value json.RawMessage) (json
 		if err != nil {
 			return nil, err
 		}
-		here := tok.String() == name // compared here, because the next read invalidates tok
+		here := tok.String() == name // must be before the next read, which invalidates tok
 		raw, err := dec.ReadValue()
 		if err != nil {
 			return nil, err

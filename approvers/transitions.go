@@ -13,8 +13,8 @@ type DecisionContext struct {
 	Now    time.Time
 }
 
-// Refresh replaces the plan of a pending request after a policy change. The replacement is the union of the old plan
-// and the new policy's plan. Refresh voids the request if nobody can approve the request under this union.
+// Refresh changes the plan of a pending request after a policy change. The result is the union of the old plan and the
+// new policy's plan. If nobody can approve the request under this union, Refresh voids the request.
 func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Pending || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil
@@ -59,11 +59,11 @@ func (r Request) outgrownBy(p *Policy, plan Plan) bool {
 		slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return !plan.takes(p, r, d) })
 }
 
-// takes reports whether an earlier approval is valid under the plan. The approver must not be barred. The approver's
+// takes reports whether an earlier approval is valid under the plan. The plan must not bar the approver. The approver's
 // role must name the person and list the tool. The role must be a role of the stage, a lead of such a role, or a role
-// whose people are peers. At the last stage, the role's ceiling must be sufficient. If the policy does not allow
-// blind approvals, the approver must have seen the masked values. An operator's approval is valid as long as the
-// policy allows break glass for the tool.
+// that makes its people peers. At the last stage, the role's ceiling must be sufficient. If the policy does not allow
+// blind approvals, the approver must have seen the masked values. An operator's approval is valid as long as the policy
+// allows break glass for the tool.
 func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	if d.BreakGlass {
 		t, _ := p.Tool(r.Tool, r.Agent)
@@ -76,7 +76,7 @@ func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	return ok && asked && !blindly && role.names(d.By) && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
 }
 
-// restart returns to the first stage. Earlier decisions then don't count.
+// restart returns to the first stage. Earlier decisions no longer count.
 func (r Request) restart() (Request, []Event) {
 	r.Stage = 0
 	r.Decisions = slices.Clone(r.Decisions)
@@ -93,8 +93,8 @@ func (r Request) restart() (Request, []Event) {
 	return r, []Event{DecisionsFell{Of: fell}}
 }
 
-// The method returns the reason why the request does not wait for people's actions. If the request waits, the result is
-// nil.
+// waits returns nil if the request waits for people's actions. Otherwise, waits returns the reason why it does not
+// wait.
 func (r Request) waits(m Action) *Denied {
 	switch {
 	case r.State != Pending:
@@ -231,7 +231,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy), State: Rejected}
 	}
 	if r.CurrentStage().Rejects > 1 && r.agreedBefore(m.Who.ID) {
-		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // an approval and a rejection of one person can't both count; the person can revoke the approval
+		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // one person's approval and rejection can't both count; instead of rejecting, the person can revoke the approval
 	}
 	if len(r.Decisions) >= MaxDecisions {
 		return r, nil, &Denied{Code: DeniedFull}
@@ -274,7 +274,7 @@ type Edited struct {
 	Plan         Plan
 }
 
-// Modify replaces the arguments. Earlier decisions then don't count, and the call gets a new plan. The editor must have
+// Modify replaces the arguments. Earlier decisions no longer count, and the call gets a new plan. The editor must have
 // seen the masked values. The editor's own approval counts if the editor has the authority for the new plan's first
 // stage and saw all arguments. If the approval needs a typed value, the editor must also have typed the value. If the
 // edited call is critical, the tool preview must not be pending.
@@ -325,8 +325,8 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	return r, append(events, decided), nil
 }
 
-// Withdraw ends a request because a person takes the request back. The person is a requester, or a person whose
-// message waits for the end of the request.
+// Withdraw ends a request because a person withdraws it. The person is a requester, or a person whose message waits for
+// the end of the request.
 func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason string) (Request, []Event, *Denied) {
 	if !r.State.Open() {
 		return r, nil, r.Over()
@@ -398,8 +398,8 @@ func (r Request) Void(in DecisionContext, reason string) (Request, []Event, *Den
 }
 
 // Recheck checks an approved request, whose call has not run, after a policy change. If the approvals don't suffice
-// under the union of the old and the new plan, the request becomes pending, with a new deadline. Earlier decisions then
-// don't count. If nobody could approve the request, Recheck voids the request.
+// under the union of the old and the new plan, the request becomes pending again, with a new deadline, and earlier
+// decisions no longer count. If nobody could approve the request, Recheck voids the request.
 func (r Request) Recheck(in DecisionContext, args map[string]any) (Request, []Event) {
 	if r.State != Approved || r.Plan.PolicyHash == in.Policy.Hash {
 		return r, nil

@@ -9,8 +9,9 @@ import (
 // TreeHash is a hash in the tree: of a leaf, a subtree, or the root.
 type TreeHash = tlog.Hash
 
-// Tree is the RFC 6962 tree over the journal. Tree has only the data for appending leaves: the roots of the largest
-// complete subtrees, from left to right. On average, appending a leaf computes fewer than one hash of a subtree.
+// Tree is the hash tree of RFC 6962 over the journal. Tree has only the data that is needed to append leaves: the roots
+// of the largest complete subtrees, from left to right. On average, Add computes the hash of less than one subtree for
+// each leaf.
 type Tree struct {
 	Size  uint64      `json:"size"`
 	Roots []tlog.Hash `json:"roots"`
@@ -21,7 +22,7 @@ func LeafHash(sum Sum) tlog.Hash { return tlog.RecordHash(sum[:]) }
 
 // Add appends a leaf.
 func (t *Tree) Add(leaf tlog.Hash) {
-	for n := t.Size; n&1 == 1; n >>= 1 { // each trailing 1 bit of the size stands for a complete subtree, which merges with the new subtree of the same size
+	for n := t.Size; n&1 == 1; n >>= 1 { // each trailing 1 bit of the size means that there is a complete subtree to merge with the new one of the same size
 		last := len(t.Roots) - 1
 		leaf = tlog.NodeHash(t.Roots[last], leaf)
 		t.Roots = t.Roots[:last]

@@ -12,7 +12,7 @@ type Trust struct {
 	ToolHash string     `json:"tool_hash,omitempty"`
 	Terms    GrantTerms `json:"terms"`
 	Args     []string   `json:"args,omitempty"`
-	Bounds   []Bound    `json:"bounds,omitempty"` // the fixed values, and the greatest numbers so far
+	Bounds   []Bound    `json:"bounds,omitempty"` // the fixed values of the counted calls, and their greatest numbers
 	Risk     Risk       `json:"risk,omitempty"`   // the highest risk of the counted calls
 	Approved []Signer   `json:"approved,omitempty"`
 }
@@ -26,7 +26,7 @@ const maxSigners = 20
 // Grow counts an approved and successful call. When the count reaches the policy's number, Grow resets the count, and
 // returns the grant to offer if a role may accept it. The count goes back to zero if the policy proposes no grants for
 // the tool. The count also goes back to zero if somebody edited or rejected the call, or if an operator approved the
-// call. A call whose plan or arguments no grant can cover leaves the count unchanged. A call that differs from the
+// call. If no grant can cover a call's plan or arguments, the count stays unchanged. A call that differs from the
 // counted calls starts a new count.
 func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 	p, known := in.Policy.Tool(r.Tool, r.Agent)
@@ -61,7 +61,7 @@ func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 // Trusts reports whether the policy proposes grants for the tool after enough consecutive approvals.
 func (t ToolPolicy) Trusts() bool { return t.Grants.Allowed() && t.TrustAfter > 0 && t.Risk < Critical }
 
-// asItWas reports whether the people of the stages approved the call without an edit or a rejection.
+// asItWas reports whether the call was approved unchanged, by the people of its stages, and nobody rejected it.
 func (r Request) asItWas() bool {
 	return len(r.Edits) == 0 && !slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Kind != Approve || d.BreakGlass })
 }
@@ -94,10 +94,9 @@ func addSigner(signers []Signer, s Signer) []Signer {
 	return append(slices.Clip(signers), s)
 }
 
-// offeredTo returns the role that may accept an offer. offeredTo starts at the role of the last approval. offeredTo
-// follows the leads to the first lead whose authority covers the counted calls. If there is no such lead, offeredTo
-// returns the role of the last approval. If the authority of that role does not cover the counted calls either,
-// offeredTo returns false.
+// offeredTo returns the role that may accept an offer. This is the nearest lead of the role of the last approval whose
+// authority covers the counted calls. If there is no such lead, it is the role of the last approval. If the authority
+// of that role does not cover the counted calls either, offeredTo returns false.
 func (t Trust) offeredTo(p *Policy, r Request) (string, bool) {
 	able := slices.DeleteFunc(r.Plan.reach(p, r.Tool), func(name string) bool {
 		role, ok := p.Role(name)

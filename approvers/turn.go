@@ -24,15 +24,15 @@ type Turn struct {
 	Conversation string     `json:"conversation"`
 	Agent        string     `json:"agent"`
 	State        TurnState  `json:"state"`
-	Step         int        `json:"step"`       // number of model calls so far that returned a step or an answer
-	Failures     int        `json:"failures"`   // number of failed model calls since the last step
-	Requesters   []PersonID `json:"requesters"` // everybody who wrote since the last answer
+	Step         int        `json:"step"`       // how many model calls have returned a step or an answer so far
+	Failures     int        `json:"failures"`   // how many model calls have failed since the last step
+	Requesters   []PersonID `json:"requesters"` // the people who wrote since the agent's last answer
 	CreatedAt    time.Time  `json:"created_at"`
 	EndedAt      time.Time  `json:"ended_at,omitzero"`
-	Problem      string     `json:"problem,omitempty"` // the sentence shown to people when the turn has stopped
+	Problem      string     `json:"problem,omitempty"` // for a stopped turn: the sentence that people see
 	CanRetry     bool       `json:"can_retry,omitempty"`
 	Feedback     []Feedback `json:"ratings,omitempty"` // the latest feedback of each person
-	Stopping     string     `json:"halted,omitempty"`  // the sentence for people when somebody stopped it: the turn ends once its calls have ended. Empty: nobody stopped it
+	Stopping     string     `json:"halted,omitempty"`  // the sentence for people after somebody stopped the turn; the turn ends when its calls have ended. Empty: nobody stopped the turn
 }
 
 // Feedback is one person's rating of an answer.
@@ -111,7 +111,7 @@ func (t Turn) BeginStop(problem string) (Turn, error) {
 	return t, nil
 }
 
-// Again resumes a stopped turn at its last step.
+// Again resumes a stopped turn with the model call that comes after its last step.
 func (t Turn) Again() (Turn, error) {
 	if t.State != TurnStopped || !t.CanRetry {
 		return t, ErrTurnState

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// NobodyLeft is the cause of Unreached if everybody who could decide a stage has lost their account or their authority.
+// NobodyLeft is the cause of Unreached if no person can decide a stage any more, because people lost their accounts or
+// their authority.
 const NobodyLeft = "nobody who may decide is left"
 
 // NobodyThere is the cause of Unreached if the roles or user groups to which the cards are addressed have no members
 // who can get messages.
 const NobodyThere = "nobody there can be written to"
 
-// TooFew is the cause of Unreached if people may decide a stage, but fewer of them are left than the stage's quorum
-// needs.
+// TooFew is the cause of Unreached if there are people who may decide a stage, but fewer than its quorum.
 const TooFew = "too few people are left who may decide"
 
 // Unreached records that a stage can't be completed until somebody changes Slack or the policy: Slack refused every
 // card, nobody is left who may decide, or too few people are left.
 type Unreached struct {
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until,omitzero"`   // when the problem ended; zero: it lasts
-	Cause  string    `json:"cause"`            // Slack's reason for the last card, NobodyThere, NobodyLeft or TooFew
-	Before bool      `json:"before,omitempty"` // people saw a card of the stage earlier
-	Empty  bool      `json:"empty,omitempty"`  // with NobodyLeft: nobody holds the stage's roles, in the stage's user group if it has one
+	Until  time.Time `json:"until,omitzero"`   // when the problem ended; zero: the problem has not ended
+	Cause  string    `json:"cause"`            // why Slack refused the last card, or NobodyThere, NobodyLeft or TooFew
+	Before bool      `json:"before,omitempty"` // people saw a card of the stage before the problem began
+	Empty  bool      `json:"empty,omitempty"`  // with NobodyLeft: the stage's roles have no members; if the stage has a user group, no member of the roles is in the group
 	Able   int       `json:"able,omitempty"`   // if too few people are left: how many people can approve the stage, or have approved it
 }
 
@@ -38,7 +38,7 @@ func (r Request) ReachesNobody() bool { return NeedsOperator(r) && r.Unreached.C
 // HasNobodyLeft reports whether nobody is left who may decide a pending request.
 func HasNobodyLeft(r Request) bool { return LacksPeople(r) == NobodyLeft }
 
-// HasTooFew reports whether fewer people are left who may decide a pending request than its stage needs.
+// HasTooFew reports whether a pending request has people who may decide its stage, but fewer than the stage needs.
 func HasTooFew(r Request) bool { return LacksPeople(r) == TooFew }
 
 // LacksPeople returns NobodyLeft or TooFew if people must be added before a pending request can be decided. Otherwise,
@@ -70,8 +70,8 @@ func countPeople(r Request, p *Policy, people []Presence) (able int, lacks strin
 	return able, lacks
 }
 
-// LacksMore reports whether people must be added before the current stage can be completed, and the request does not
-// record this.
+// LacksMore reports whether the request must record that people have to be added before the current stage can be
+// completed.
 func LacksMore(r Request, p *Policy, people []Presence) bool {
 	_, lacks := countPeople(r, p, people)
 	return lacks != "" && LacksPeople(r) == ""
@@ -79,7 +79,7 @@ func LacksMore(r Request, p *Policy, people []Presence) bool {
 
 // recordPeople records whether enough people are left who may decide the current stage. The result named lacks is
 // NobodyLeft, TooFew or "". If there is another lead, that lead is asked, and nothing is recorded. If Slack refuses the
-// cards, this problem comes first, and the number of people is recorded for later (CardShown).
+// cards, the cause of that problem stays, and only the number of people is recorded, for CardShown.
 func recordPeople(r Request, in DecisionContext, people []Presence) (out Request, lacks string) {
 	able, lacks := countPeople(r, in.Policy, people)
 	_, up := r.nextLead(in.Policy)

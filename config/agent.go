@@ -132,7 +132,7 @@ func readOverrides(v yamldoc.Value) map[string]approvers.Override {
 		case f.Flag("confirm", &confirm):
 			o.Confirm = &confirm
 		case (o.Risk >= approvers.High || len(o.Stages) > 0) && !f.Has("confirm"):
-			confirm = true // the same careful default as for a tool that has this risk, or has stages
+			confirm = true // the same safe default as for a tool with this risk, or with stages
 			o.Confirm = &confirm
 		}
 		var limit approvers.Limit

@@ -21,20 +21,20 @@ const (
 
 // Env is the validated environment. docs/environment.md lists the variables.
 type Env struct {
-	BotToken      Secret   // may be empty with Rotation
-	Rotation      Rotation // for an app with token rotation
-	AppToken      Secret   // for SocketMode
-	SigningSecret Secret   // for HTTPMode
+	BotToken      Secret   // with Rotation, may be empty
+	Rotation      Rotation // set for an app with token rotation
+	AppToken      Secret   // used with SocketMode
+	SigningSecret Secret   // used with HTTPMode
 	Transport     Transport
-	SlackAPIURL   string // with its final slash; empty: Slack's own URL
+	SlackAPIURL   string // URL of Slack's API, with a slash at the end; empty: Slack's own URL
 	ModelKey      Secret
-	ModelURL      string // empty: OpenAI's
+	ModelURL      string // empty: OpenAI's URL
 	Model         string
 	Policy        string // path of the policy file
 	Store         Store
 	HTTPAddr      string
 	AdminAddr     string
-	GatewayAddr   string // empty: other agents can't ask for tool calls
+	GatewayAddr   string // listen address of the gateway; empty: other agents can't ask for tool calls
 	GatewayURL    string // the gateway's public address, for which access tokens are issued; empty: the gateway accepts no access tokens
 	GatewayKey    string // path of the file with the key that signs receipts
 	Control       string // path of the Unix socket
@@ -42,9 +42,9 @@ type Env struct {
 	Log           slog.Level
 	LogFormat     string        // JSONLog or TextLog; empty: the operator chose no format
 	StopWait      time.Duration // how long a shutdown waits for running tools
-	HistoryTokens int           // token budget for the conversation history, estimated
+	HistoryTokens int           // token budget for the conversation history; the tokens are estimated
 
-	SecretFiles map[string]string // the files from which secrets were read, by variable
+	SecretFiles map[string]string // by variable: the file from which the secret was read
 	Warnings    yamldoc.Problems  // settings that work, but should be changed
 }
 
@@ -53,7 +53,7 @@ type Env struct {
 type Rotation struct {
 	ClientID     Secret
 	ClientSecret Secret
-	RefreshToken Secret // the bot's first refresh token: each renewal replaces it by another one, which the bot stores
+	RefreshToken Secret // the bot's first refresh token; each renewal of the bot token gives a new one, which the bot stores
 }
 
 // On reports whether the app uses token rotation.
@@ -62,7 +62,7 @@ func (r Rotation) On() bool { return r.RefreshToken != "" }
 // Store says where the bot's state is stored.
 type Store struct {
 	Backend string // Bolt or Postgres
-	Path    string // path of the store's file; for Postgres, the prefix of the paths of the files that belong to the store
+	Path    string // for Bolt: the path of the store's file; for Postgres: the prefix of the paths of the files that belong to the store
 	URL     Secret // for Postgres: the database's address, including the password
 	Migrate bool   // for Postgres: serve upgrades older tables
 }
@@ -76,7 +76,7 @@ const (
 // Audit configures how the history is sealed.
 type Audit struct {
 	Key    string // path of the file with the key that signs the heads
-	Heads  string // path of the file to which each head is appended; empty: none
+	Heads  string // path of the file to which each head is appended; empty: no file
 	Syslog Syslog
 }
 
@@ -165,8 +165,8 @@ func (e Env) settings() []slog.Attr {
 	}
 }
 
-// Command is the command for which the environment is read. Command decides which variables are read, and which are
-// required.
+// Command is the command for which the environment is read. The command determines which variables are read, and which
+// are required.
 type Command int
 
 // The kinds of command.

@@ -18,7 +18,7 @@ type envReader struct {
 	command   Command
 	variables variables
 	files     secretFiles
-	others    []string // the result of unknownVariables
+	others    []string // names of unknown variables: see unknownVariables
 	problems  yamldoc.Problems
 }
 

@@ -85,8 +85,8 @@ func (r *envReader) token(name, text, prefix, where string, needed bool) Secret 
 	return Secret(text)
 }
 
-// rotates reports whether the app has token rotation. SLACK_CLIENT_ID and SLACK_CLIENT_SECRET alone do not mean that,
-// because environments often have them for other programs.
+// rotates reports whether the app has token rotation. The variables SLACK_CLIENT_ID and SLACK_CLIENT_SECRET alone do
+// not show this, because they are often set for other programs.
 func (r *envReader) rotates() bool {
 	const name = "SLACK_REFRESH_TOKEN"
 	return r.variables.SlackRefreshToken != "" || r.files.paths[name] != ""
@@ -138,7 +138,7 @@ func (r *envReader) signingSecret(text string, needed bool) Secret {
 // missing reports a missing variable that the command requires, and points out similar names that are set.
 func (r *envReader) missing(name, hint string) {
 	if slices.ContainsFunc(r.problems, func(p yamldoc.Problem) bool { return p.Variable == name+fileSuffix }) {
-		return // its file has already been reported
+		return // the problem with the secret's file was already reported
 	}
 	for _, other := range r.others {
 		if yamldoc.EditDistance(other, name) <= 2 {

@@ -84,8 +84,8 @@ func TestEnvAudit(t *testing.T) {
 	}
 }
 
-// TestEnvProblems checks that all errors are reported together, with hints on what to write. The errors are reported
-// only for the commands that need the variables.
+// TestEnvProblems checks that all errors are reported together, with hints on what to write. An error is reported only
+// for the commands that need the variable.
 func TestEnvProblems(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -187,7 +187,7 @@ func TestEnvProblems(t *testing.T) {
 		{"a socket that is nowhere", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "unix://dev/log"}, []string{"does not say how syslog is reached"}},
 		{"slips", config.Serve, map[string]string{
 			"COUNTERSIGN_POLCY": "x", "SLACK_BOT_TOKENS": botToken, "SLACK_APP_TOKEN": appToken, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "m",
-			"COUNTERSIGN_PORT": "tcp://10.0.0.1:80", "COUNTERSIGN_SERVICE_HOST": "10.0.0.1", // Kubernetes' own
+			"COUNTERSIGN_PORT": "tcp://10.0.0.1:80", "COUNTERSIGN_SERVICE_HOST": "10.0.0.1", // variables that Kubernetes sets
 		}, []string{
 			"COUNTERSIGN_POLCY: is not a variable of Countersign; did you mean COUNTERSIGN_POLICY?", "(SLACK_BOT_TOKENS is set: is that a slip?)",
 		}},

@@ -12,19 +12,19 @@ import (
 
 // Fixture is a call for testing a policy, with the expected result. docs/explain.md describes the file format.
 type Fixture struct {
-	Name       string // for people; may be empty
+	Name       string // a name for people; may be empty
 	Line       int    // line in the file of fixtures; zero: the fixture is not from a file
 	Tool       string
 	Args       json.RawMessage
-	Requesters []string // user ids of the requesters; the requester who spoke last comes last. Empty: unspecified
+	Requesters []string // user ids of the requesters, the last speaker last; empty: unspecified
 	Authors    []string // user ids of the other authors of the model's input
-	Client     string   // the client that asks; then Requesters, Authors, Agent, Channel and DM are empty. Empty: a person asks
+	Client     string   // the client that asks. Then Requesters, Authors, Agent, Channel and DM are empty. Empty: a person asks
 	Mode       approvers.CallerMode
 	For        string // user id of the person for whom the client says that it acts; empty: nobody
 	Agent      string // empty: the first agent of the policy
 	Channel    string
 	DM         bool
-	At         time.Time // zero: the time of the run
+	At         time.Time // the time of the call; zero: the time of the run
 	Expect     Expectation
 }
 
@@ -32,8 +32,8 @@ type Fixture struct {
 type Expectation struct {
 	Verdict string
 	Risk    approvers.Risk
-	Who     []string // the stages: "team-lead", "2 x finance-director", "a or b"; empty and not nil: nobody
-	Why     string   // text that one of the reasons must contain
+	Who     []string // the expected stages, such as "team-lead", "2 x finance-director" or "a or b"; empty but not nil: nobody is asked
+	Why     string   // a text that must be part of one of the reasons
 }
 
 // Empty reports whether nothing is expected.

@@ -29,7 +29,7 @@ type Endpoint struct {
 	// IdempotencyKey is the header for the execution's id. If IdempotencyKey is empty, the id is not sent.
 	IdempotencyKey string
 	Allow          []string // permitted private networks and hosts
-	MaxResult      int      // bytes of text for the model
+	MaxResult      int      // the maximum size of the text for the model, in bytes
 }
 
 // Header is a request header. The value of a header may contain arguments and environment variables.
@@ -51,7 +51,7 @@ const (
 
 // Result configures how a response is read.
 type Result struct {
-	Pointer string   // JSON Pointer to the part for the model; empty: everything
+	Pointer string   // JSON Pointer to the part that the model gets; empty: the model gets everything
 	As      string   // auto, json, text or file
 	Status  []Status // statuses that mean success; empty: 200 to 299
 }
@@ -156,7 +156,7 @@ func (t Endpoint) usualBody() BodyKind {
 	return BodyNone
 }
 
-// usualEffect returns the default effect of a second run.
+// usualEffect returns the default of the tool's Effect, which says whether a second run repeats the effect.
 func (t Endpoint) usualEffect() approvers.Effect {
 	switch {
 	case t.Method == http.MethodGet || t.Method == http.MethodHead:

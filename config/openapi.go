@@ -14,19 +14,18 @@ type OpenAPI struct {
 	File       string   // path, relative to the working directory
 	Data       []byte   // the file's content; nil: it is read from File
 	Fault      error    // why Data could not be read
-	URL        Template // the API's address, which replaces the one in the file; empty: the address in the file is used
-	Headers    []Header // sent with every request; without arguments
+	URL        Template // the API's address, which replaces the address in the file; empty: the address in the file is used
+	Headers    []Header // headers that are sent with every request; they contain no arguments of a call
 	Query      []QueryPart
 	Operations []string // operations that become tools, by operationId or generated name; empty: all
 	Bare       bool     // the tools' names are the operations' names, without the API's name in front
 	Timeout    time.Duration
-	// Effects are the effects of a second run, by operation. By default, an operation that only reads is read-only.
-	// If IdempotencyKey is set, all other operations are idempotent. If IdempotencyKey is empty, they are
-	// unprotected.
+	// Effects has the Effect of operations: whether a second run repeats the effect. By default, an operation that only
+	// reads is read-only. All other operations are idempotent if IdempotencyKey is set, and otherwise unprotected.
 	Effects        map[string]approvers.Effect
 	IdempotencyKey string // the header for the execution's id; empty: none
 	Allow          []string
-	MaxResult      int // bytes of text for the model
+	MaxResult      int // the maximum size of the text for the model, in bytes
 }
 
 var openAPIKeys = []string{"file", "url", "headers", "query", "operations", "prefix", "timeout", "effects", "idempotency_key", "allow", "max_result"}

@@ -104,7 +104,7 @@ agents:
 	}
 }
 
-// TestCarefulDefaults checks that settings which the policy leaves out have careful defaults.
+// TestCarefulDefaults checks that settings have safe defaults if the policy leaves them out.
 func TestCarefulDefaults(t *testing.T) {
 	f := parse(t, `
 version: 1

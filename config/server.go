@@ -26,10 +26,10 @@ type Server struct {
 	Allow   []string // permitted private networks and hosts
 
 	Bare             bool // its tools are offered under their own names, without the server's name in front
-	TrustAnnotations bool // the server's annotations of a tool are used if the policy does not name the tool
+	TrustAnnotations bool // the bot uses the server's annotations: for the effect of a tool and, if the policy does not name the tool, for its risk
 	Timeout          time.Duration
 	MaxResult        int                         // maximum size of one result as the server sends it, in bytes
-	Effects          map[string]approvers.Effect // effects of a second run, by the server's name for the tool
+	Effects          map[string]approvers.Effect // by the server's name for the tool: whether a second run repeats the tool's effect
 }
 
 // OAuth configures the client credentials grant, which is a sign-in without a person. The secret is sent only to the

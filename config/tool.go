@@ -62,8 +62,8 @@ func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 	return t
 }
 
-// rule reads one rule. If a rule raises the risk to high or above, the call also waits. With confirm: false, the rule
-// does not make the call wait.
+// rule reads one rule. A rule that raises the risk to high or above also makes the call wait, unless the rule has
+// confirm: false.
 func (r reader) rule(v yamldoc.Value) approvers.Rule {
 	var out approvers.Rule
 	f := v.Fields("when", "risk", "confirm", "stages")

@@ -7,9 +7,9 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// variables holds the environment variables as text. All values are strings. So one invalid value does not prevent
-// the check of the other values. [Env] has the converted values. An empty variable counts as not set. Each secret has
-// a second variable, with the suffix _FILE. This variable names a file that contains the secret.
+// variables holds the environment variables as text. All values are strings, so that the other values can be checked
+// even if one value is invalid. [Env] has the converted values. An empty variable counts as not set. Each secret has a
+// second variable, with the suffix _FILE. This variable names a file that contains the secret.
 type variables struct {
 	SlackBotToken      string `envconfig:"SLACK_BOT_TOKEN" secret:"true"`
 	SlackClientID      string `envconfig:"SLACK_CLIENT_ID" secret:"true"`

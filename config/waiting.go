@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// none stands for an explicit zero in the policy file. In package approvers, the number 0 means that the default
+	// none stands for a 0 that is written in the policy file, because in package approvers, 0 means that the default
 	// applies.
 	none          = -1
 	mostReminders = 100
@@ -21,7 +21,7 @@ var clockKeys = []string{"expires_after", "escalate_after", "run_within", "remin
 
 var outcomesOfSilence = []string{string(approvers.ExpiryRejects), string(approvers.ExpiryEscalates)}
 
-// clocks holds pointers to the variables into which the values of clockKeys are read.
+// The values of clockKeys are read into the variables to which the fields of clocks point.
 type clocks struct {
 	expiresAfter, escalateAfter, runWithin, remindAfter *time.Duration
 	reminders, repeat                                   *int

@@ -34,7 +34,7 @@ func EncodeAudit(last, a approvers.AuditRecord, payload *approvers.AuditPayload)
 	sum = approvers.SumOf(record)
 	readable := true
 	for _, s := range []string{string(a.Actor), string(a.Kind), a.PayloadHash} {
-		readable = readable && utf8.ValidString(s) // a column of text can't store other bytes
+		readable = readable && utf8.ValidString(s) // a text column in a database can't store other bytes
 	}
 	if !readable || !sum.Is(a.Hash) {
 		return nil, sum, nil, fmt.Errorf("store: record %d of audit chain %q would not match its hash when it is read again", a.Seq, a.Chain)

@@ -40,7 +40,7 @@ func (t Timer) Share() int {
 	case t.Lane != "":
 		by = t.Lane
 	}
-	by = strings.Map(func(c rune) rune { // removes characters that PostgreSQL stores in another form, because package postgres computes the same share in SQL
+	by = strings.Map(func(c rune) rune { // removes characters that PostgreSQL would store in another form, because package postgres also computes the share, in SQL
 		if c <= 2 {
 			return -1
 		}
@@ -61,9 +61,9 @@ type Claim struct {
 // ShareClaim returns the name of the claim on a share.
 func ShareClaim(share int) string { return fmt.Sprintf("share-%02d", share) }
 
-// ErrFenced says that this replica has lost the claim on the work. Update returns ErrFenced for a refused transaction,
-// which wrote nothing. ErrFenced is also the cause of a cancelled context: see Replica.Enter. Another replica does the
-// work.
+// ErrFenced says that this replica has lost the claim on the work, and that another replica does the work. If Update
+// returns ErrFenced, the transaction wrote nothing. ErrFenced is also the cause with which Replica.Enter cancels a
+// context.
 var ErrFenced = errors.New("store: another replica has taken over this work")
 
 // claimsKey is the context key of claims.
@@ -96,7 +96,7 @@ type Replica interface {
 	Since(share int) (since time.Time, ok bool)
 	// Alive returns how many replicas work on the store, including this replica.
 	Alive() int
-	// Hears returns the time at which the replica began to receive other replicas' notices without interruption. If the
+	// Hears returns the time since which the replica has received other replicas' notices without interruption. If the
 	// replica can't receive notices now, the time is zero.
 	Hears() time.Time
 	// Tell sends a notice to the other replicas. Tell does not wait for the notice's arrival, and the notice may be
@@ -109,7 +109,7 @@ type Replica interface {
 // Notice describes what a commit of a replica has changed. From the notice, the other replicas learn of the change
 // before they next read the store.
 type Notice struct {
-	Timers map[TimerKind]Shares `json:"timers,omitempty"` // the shares in which timers of a kind were set
+	Timers map[TimerKind]Shares `json:"timers,omitempty"` // for each kind of timer: the shares in which timers were set
 	News   []string             `json:"news,omitempty"`   // other events, as strings that the sender chooses
 }
 

@@ -13,7 +13,7 @@ import (
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
-	Place     string    `json:"place"`            // see the function Place; for a caller, the fingerprint of its call. A new conversation at a place replaces the old one
+	Place     string    `json:"place"`            // see the function Place; for a caller's request, the fingerprint of the call. A new conversation at a place replaces the old conversation
 	Team      string    `json:"team"`             //
 	Channel   string    `json:"channel"`          // channel id, also for a direct message
 	Name      string    `json:"name,omitempty"`   // the channel's name, for people
@@ -24,7 +24,7 @@ type Conversation struct {
 	Turn      string    `json:"turn,omitempty"` // the current turn; empty: none
 	Messages  uint64    `json:"messages"`       // number of messages; the next message's Seq is one more
 	CreatedAt time.Time `json:"created_at"`
-	LastAt    time.Time `json:"last_at"` // of the last message
+	LastAt    time.Time `json:"last_at"` // the time of the last message
 
 	Caller *CallerRequest `json:"caller,omitempty"` // nil: a conversation in Slack
 }
@@ -35,10 +35,10 @@ type CallerRequest struct {
 	Request     string           `json:"request"` // the id that the caller uses: the id of the call, and also of its first approval request if there is one
 	Body        string           `json:"body"`    // SHA-256 of the request's body in hex; a repeated request must have the same body
 	Summary     string           `json:"summary,omitempty"`
-	ClientState string           `json:"state,omitempty"` // a text of the caller, returned to it unchanged
-	Told        string           `json:"told,omitempty"`  // the last change that the caller's webhook has received; see view.Change
+	ClientState string           `json:"state,omitempty"` // a text from the caller; each answer to the caller contains the text unchanged
+	Told        string           `json:"told,omitempty"`  // the last change that the caller's webhook was told; see view.Change
 
-	// Repeatable marks a request that the caller sent without an idempotency key. Before the result is delivered, an
+	// Repeatable marks a request that the caller sent without an idempotency key. Until the result is delivered, an
 	// identical request of the same caller counts as a repetition of this request.
 	Repeatable bool      `json:"repeatable,omitempty"`
 	Delivered  time.Time `json:"delivered,omitzero"` // when the request's final state was sent to the caller; zero: not yet sent
@@ -69,18 +69,18 @@ type Message struct {
 	Conversation string             `json:"conversation"`
 	Seq          uint64             `json:"seq"` // from 1, rising
 	Turn         string             `json:"turn,omitempty"`
-	Step         int                `json:"step,omitempty"` // for RoleAssistant
+	Step         int                `json:"step,omitempty"` // for RoleAssistant: the number of the model's step
 	Role         MessageRole        `json:"role"`
 	State        MessageState       `json:"state"`
 	Author       approvers.PersonID `json:"author,omitempty"`
 	AuthorName   string             `json:"author_name,omitempty"`
 	Text         string             `json:"text"`
 	Attached     string             `json:"attached,omitempty"` // text of attachments, for the model only
-	TS           string             `json:"ts,omitempty"`       // Slack's, for RoleUser
+	TS           string             `json:"ts,omitempty"`       // for RoleUser: the ts of the Slack message
 	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that produced Text; empty: never edited
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	Gap          *approvers.Gap     `json:"gap,omitempty"` // the interruption during which the message was written; nil: the bot received the message in time
+	Gap          *approvers.Gap     `json:"gap,omitempty"` // the period in which the bot received nothing, if the message was written in this period; nil: the bot received the message in time
 	// MessageEdit records that a person edited or deleted the message in Slack after the model received it. Otherwise,
 	// MessageEdit is nil. Text is always the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
@@ -98,11 +98,11 @@ type Call struct {
 	Tool          string                   `json:"tool"`
 	Args          string                   `json:"args"`                // the raw argument text as the model wrote it
 	Execution     string                   `json:"execution,omitempty"` // the current execution; empty: the call never runs
-	Request       string                   `json:"request,omitempty"`   // empty: nobody was asked
+	Request       string                   `json:"request,omitempty"`   // the call's approval request; empty: nobody was asked
 	Preview       string                   `json:"preview,omitempty"`   // what the call would do, for people; made before any decision
 	Secrets       []string                 `json:"secrets,omitempty"`   // arguments that are masked wherever the call is shown
 	ModelQuestion *approvers.ModelQuestion `json:"inquiry,omitempty"`   // set if the call is a question from the model
-	Outcome       approvers.Outcome        `json:"outcome,omitempty"`   // empty: no result yet
+	Outcome       approvers.Outcome        `json:"outcome,omitempty"`   // empty: the call has no result yet
 	Result        string                   `json:"result,omitempty"`    // the text sent to the model
 	CreatedAt     time.Time                `json:"created_at"`
 	ReturnedAt    time.Time                `json:"returned_at,omitzero"`
@@ -119,22 +119,22 @@ type Counter struct {
 
 // Setting keys. Values are JSON.
 const (
-	SettingPause        = "pause"     // who paused everything, when and why; the value is the workflow's settings.Pause
+	SettingPause        = "pause"     // who paused everything, when and why; the value is a settings.Pause
 	SettingSeal         = "seal"      // the state from which the next signed head is computed; only the workflow reads and writes it
 	SettingReport       = "report"    // the newest weekly report; its value is a settings.Report
 	SettingOperators    = "operators" // the notices for the operators; its value is a settings.Operators
-	SettingPolicy       = "policy"    // the policy and tools that waiting requests were last checked against
+	SettingPolicy       = "policy"    // the policy and the tools against which waiting requests were last checked
 	SettingDiskSpace    = "room"      // without content; written only to test whether the disk has space
-	SettingCardQueue    = "line/"     // followed by an address: its open cards and the requests queued behind them
-	SettingChannelState = "place/"    // followed by a channel's id or name: whether the bot lost the channel, and the messages left there
+	SettingCardQueue    = "line/"     // followed by an address: the open cards at the address, and the requests that wait behind them
+	SettingChannelState = "place/"    // followed by a channel's id or name: whether the bot lost the channel, and which messages it left there
 	SettingHomes        = "homes"     // not stored as a setting; the Ref of the one timer that refreshes Home tabs
 	SettingTrust        = "trust/"    // followed by an agent and a tool: how many calls in a row were approved unchanged
-	SettingReceived     = "heard"     // the time up to which all messages were received, and the interruption whose messages the bot is reading; its value is a settings.Received
-	SettingFeedback     = "ratings/"  // followed by an agent: ratings of its answers; its value is a settings.Feedback
+	SettingReceived     = "heard"     // the time up to which the bot received all messages, and the gap whose messages the bot is reading now; the value is a settings.Received
+	SettingFeedback     = "ratings/"  // followed by an agent: how people rated its answers; the value is a settings.Feedback
 	SettingRefusals     = "refused"   // what Slack refuses in this workspace, such as a kind of block
-	SettingCaller       = "caller/"   // followed by a caller's name: its requests that wait; its value is a settings.Caller
+	SettingCaller       = "caller/"   // followed by a caller's name: the caller's waiting requests; the value is a settings.Caller
 	SettingReceiptKeys  = "receipts"  // the public keys that verify receipts; its value is a settings.ReceiptKeys
-	SettingWebhook      = "webhook/"  // followed by a caller's name: how deliveries to its webhook went; its value is a settings.Webhook
+	SettingWebhook      = "webhook/"  // followed by a caller's name: which deliveries to the caller's webhook succeeded or failed; the value is a settings.Webhook
 	SettingSlackToken   = "token"     // the encrypted bot token of an app with token rotation; its value is a settings.SlackToken
 	SettingDemo         = "demo"      // without content; marks the store of a demo (option --store), which has no data of a real bot
 )

@@ -44,7 +44,7 @@ const (
 // Row is one row of a store in a form that every backend can read and write.
 type Row struct {
 	Part    Part
-	Record  []byte                 // a record as JSON (package record), with its version; nil for counters and the audit
+	Record  []byte                 // for all other parts: the record as JSON (package record), with its version
 	Data    []byte                 // the bytes of a file, or the content of a policy
 	Counter Counter                // for PartCounters
 	Head    Head                   // for PartHeads
@@ -54,10 +54,10 @@ type Row struct {
 
 // Contents is a store that can be copied.
 type Contents interface {
-	// EachRow calls fn with every row of one snapshot, in the order of the parts. If Reader lists the records of a part
-	// in the order of creation, their rows are in this order too. The rows of every other part are in the order of
-	// their keys. So the order is the same in every backend. A row's bytes are valid until fn returns. A damaged row is
-	// an error.
+	// EachRow calls fn with every row of one snapshot, in the order of the parts. If Reader lists the records of a part in
+	// the order of creation, the rows of this part have this order, too. The rows of every other part are in the order of
+	// their keys. So the order is the same in every backend. A row's bytes are valid until fn returns. A damaged row is an
+	// error.
 	EachRow(ctx context.Context, fn func(Row) error) error
 }
 

@@ -13,7 +13,7 @@ type Damage struct {
 	Bucket string // the bucket of the row
 	Key    string // the row's key in readable form; empty: the damage does not concern a single row
 	ID     string // the record's id, if the key is an id; for a message, the conversation; for an audit record, the chain
-	Seq    uint64 // for a message or an audit record
+	Seq    uint64 // for a message or an audit record: its Seq
 	Why    string
 	Mended bool // the row was rebuilt from other stored data
 }

@@ -8,15 +8,15 @@ import (
 )
 
 // File is a non-text part of a run's result, such as an image or a document. A File can also be the full text of a
-// result that was truncated for the model. A file is written once, in the transaction that ends the run. The bytes of
-// the file are stored separately.
+// result that was truncated for the model. The store writes a file once, in the transaction that ends the run, and
+// keeps its bytes separately.
 type File struct {
 	Execution string    `json:"execution"`
 	Index     int       `json:"index"` // from 0, in the order in which the run attached its files
 	Name      string    `json:"name"`  // the name shown to people
 	Type      string    `json:"type"`  // the media type as declared by the tool, not verified
 	Size      int       `json:"size"`  // in bytes
-	Hash      string    `json:"hash"`  // SHA-256 of its bytes, in hex
+	Hash      string    `json:"hash"`  // SHA-256 of the file's bytes, in hex
 	Whole     bool      `json:"whole,omitempty"`
 	At        time.Time `json:"at"`
 }

@@ -11,16 +11,16 @@ const (
 	OutboxCard          OutboxKind = "card"       // a request's card for its approvers; Ref: a request
 	OutboxEscalation    OutboxKind = "escalation" // the card for a lead; Ref: a request
 	OutboxStep          OutboxKind = "step"       // a step's tool calls, in the requester's thread; Ref: a turn, with Step
-	OutboxDraft         OutboxKind = "draft"      // the text that the model is writing; a step, an answer or a problem replaces it; Ref: a turn, with Step
+	OutboxDraft         OutboxKind = "draft"      // the text that the model is writing; later, the step, the answer or the problem replaces the draft; Ref: a turn, with Step
 	OutboxAnswer        OutboxKind = "answer"     // the agent's answer, in the thread; Ref: a turn
 	OutboxFile          OutboxKind = "file"       // the full text of an answer that is too long for messages; Ref: a turn, with Step
 	OutboxProblem       OutboxKind = "problem"    // a turn that stopped, with Try again; Ref: a turn
 	OutboxQueued        OutboxKind = "queued"     // tells a sender that their message waits; Ref: a turn
-	OutboxMessageEdit   OutboxKind = "reworded"   // after a requester edited or deleted a message: tells them that the request waits unchanged; Ref: a turn, with Step
+	OutboxMessageEdit   OutboxKind = "reworded"   // tells requesters who edited or deleted a message that the request waits unchanged; Ref: a turn, with Step
 	OutboxUnknown       OutboxKind = "unknown"    // asks whether a run took effect; Ref: an execution
 	OutboxBundle        OutboxKind = "bundle"     // the requests of one step for the same approvers, in one card; Ref: a turn, with Step
 	OutboxCardQueue     OutboxKind = "line"       // the number of requests queued behind the open cards of an address; Ref: the card queue, as named by the workflow
-	OutboxNotice        OutboxKind = "notice"     // tells a person something about a request; Ref: a request. The field Note says what the notice is about, and what Step means
+	OutboxNotice        OutboxKind = "notice"     // tells a person something about a request; Ref: a request. The field Note says what the notice tells, and what Step means
 	OutboxQuestion      OutboxKind = "question"   // an approver's question to the requester, in the thread; Ref: a request, with Step: the remark
 	OutboxStandIn       OutboxKind = "stand_in"   // tells a stand-in whom they stand in for; Ref: the person who is away, with Step: the version of the absence
 	OutboxGrant         OutboxKind = "grant"      // a grant that is offered, in force, or over; Ref: a grant
@@ -30,10 +30,10 @@ const (
 	OutboxHead          OutboxKind = "head"       // the newest signed head of the audit; each post is a new Slack message; Step: the number of the head that was posted last
 	OutboxReport        OutboxKind = "report"     // a report about the past week; each week's report is a new Slack message; Ref: as named by the workflow
 	OutboxOperators     OutboxKind = "operators"  // tells the operators of problems; a later notice may use the message again; Ref: as named by the workflow
-	OutboxPause         OutboxKind = "pause"      // tells those who may resume that everything is paused; Ref: the pause, as named by the workflow
+	OutboxPause         OutboxKind = "pause"      // tells the people who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
 	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that its messages wait for the end of a pause; Ref: a turn
-	OutboxGap           OutboxKind = "was_away"   // tells a conversation that the bot was away when its message was written; Ref: a turn
+	OutboxGap           OutboxKind = "was_away"   // tells a conversation that a message arrived late, because the bot was not connected when it was written; Ref: a turn
 )
 
 // Note says what a notice is about.
@@ -41,11 +41,11 @@ type Note string
 
 // The kinds of notice.
 const (
-	NoteFallen       Note = "fallen"        // your decision does not count any more, and why; Step: the number of the edit, from 1; 0: the policy changed
-	NoteTurn         Note = "turn"          // the stage has begun in which you may decide; you already have the card
-	NoteReminder     Note = "reminder"      // this still waits for your decision
-	NoteInvited      Note = "invited"       // a colleague delegated the decision to you, or you stand in for somebody who is away
-	NoteAnswered     Note = "answered"      // the requester answered your question; Step: the remark
+	NoteFallen       Note = "fallen"        // the person's decision no longer counts, and why; Step: the number of the edit, from 1; 0: the policy changed
+	NoteTurn         Note = "turn"          // the stage in which the person may decide has begun; the person already has the card
+	NoteReminder     Note = "reminder"      // the request still waits for the person's decision
+	NoteInvited      Note = "invited"       // a colleague handed on the request to the person, or the person stands in for somebody who is away
+	NoteAnswered     Note = "answered"      // the requester answered the person's question; Step: the remark
 	NoteAnswerEdited Note = "answer_edited" // the requester edited or deleted an earlier answer; Step: the remark
 	NoteBreakGlass   Note = "glass"         // an operator approved instead of the approvers; Step: the decision, from 1
 )
@@ -56,11 +56,11 @@ type OutboxState string
 // The states of an outbox message.
 const (
 	OutboxWanted      OutboxState = "wanted"      // Slack does not show the wanted version yet
-	OutboxShown       OutboxState = "shown"       // Slack shows it
+	OutboxShown       OutboxState = "shown"       // Slack shows the current version
 	OutboxExpanded    OutboxState = "expanded"    // replaced by one outbox message for each recipient
 	OutboxUnreachable OutboxState = "unreachable" // Slack refused the message permanently; LastError says why
 	OutboxRemoved     OutboxState = "gone"        // expired and removed from Slack
-	OutboxLost        OutboxState = "vanished"    // its Slack message was deleted too early; the bot posts it a second time on request, or before its deadline
+	OutboxLost        OutboxState = "vanished"    // somebody deleted the Slack message too early; the bot posts it again on request, or before its deadline
 )
 
 // Rank is the priority with which an outbox message is delivered when Slack limits the rate of calls.
@@ -106,25 +106,25 @@ type OutboxMessage struct {
 	Rank          Rank        `json:"rank,omitempty"`
 	State         OutboxState `json:"state"`
 	Revision      uint64      `json:"want"`                // incremented with each change of the content
-	ShownRevision uint64      `json:"shown"`               // the Revision that Slack shows; for an expanded message, the Revision for which it was last expanded
-	KeepFrom      uint64      `json:"keep_from,omitempty"` // renderings of earlier Revisions are not stored, because they may contain texts that were erased meanwhile
-	Posts         uint64      `json:"posts"`               // number of posted renderings
+	ShownRevision uint64      `json:"shown"`               // the Revision that Slack shows; for an expanded message, the Revision from which the messages for the recipients were last made
+	KeepFrom      uint64      `json:"keep_from,omitempty"` // the store keeps no renderings of earlier Revisions, because they may contain texts that were erased since
+	Posts         uint64      `json:"posts"`               // how many renderings were posted
 	Hash          string      `json:"hash,omitempty"`      // hash of the rendering that Slack shows
 	Channel       string      `json:"channel,omitempty"`   // id of the channel in which Slack shows the message
 	TS            string      `json:"ts,omitempty"`        // ts of the Slack message; kept after the message was lost
-	ReplacedTS    string      `json:"old,omitempty"`       // ts of an earlier Slack message that can't be edited any more, and must be deleted
-	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or started over; also in the metadata, so that a search skips lost messages
-	RepostIfLost  bool        `json:"insist,omitempty"`    // if the message is found to be lost, the bot posts it a second time immediately
-	Drafted       bool        `json:"drafted,omitempty"`   // its Slack message may have started as a draft, without identifying metadata
+	ReplacedTS    string      `json:"old,omitempty"`       // ts of an earlier Slack message, which can no longer be edited and must be deleted
+	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or posted from the beginning again; the metadata in Slack has this number, too, so that a search skips lost messages
+	RepostIfLost  bool        `json:"insist,omitempty"`    // if the bot finds that the message is lost, the bot posts it again immediately
+	Drafted       bool        `json:"drafted,omitempty"`   // the Slack message may have begun as a draft, which has no metadata that identifies it
 	DraftText     string      `json:"said,omitempty"`      // for a draft or a stopped turn: the part of the model's text that Slack shows
-	Steps         []int       `json:"steps,omitempty"`     // for OutboxAnswer: the steps that the answer describes, because they have no message of their own
+	Steps         []int       `json:"steps,omitempty"`     // for OutboxAnswer: steps that have no message of their own, so the answer describes them
 	LastError     string      `json:"last_error,omitempty"`
-	Refusals      int         `json:"refused,omitempty"`      // of an answer or a question: how often Slack refused it, not counting early retries; the next delay depends on it
-	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: not refused
+	Refusals      int         `json:"refused,omitempty"`      // for an answer or a question: how often Slack refused it, without early retries; the next delay depends on this number
+	RefusedSince  time.Time   `json:"refused_since,omitzero"` // for an answer or a question: when Slack first refused it; zero: Slack has not refused it
 	Leftovers     []Leftover  `json:"leftovers,omitempty"`    // earlier messages whose deletion Slack refused; TimerLeftover repeats the deletion
 	Home          *Home       `json:"home,omitempty"`         // for OutboxHome
 	CreatedAt     time.Time   `json:"created_at"`
-	AskedAt       time.Time   `json:"asked,omitzero"` // for a card: when it last asked its person again, for example in a later stage; zero: never
+	AskedAt       time.Time   `json:"asked,omitzero"` // for a card: when it last asked its person again, for example for a later stage; zero: never
 	Process       string      `json:"maker"`          // the process that created the outbox message; another process must check whether the message was already posted
 	After         time.Time   `json:"after,omitzero"` // a time on Slack's clock, before the first post of the current attempt; zero: unknown
 }
@@ -133,18 +133,18 @@ type OutboxMessage struct {
 type Leftover struct {
 	Channel string    `json:"channel"`
 	TS      string    `json:"ts"`
-	Since   time.Time `json:"since"`          // of the first refusal, or of a late post
+	Since   time.Time `json:"since"`          // when Slack first refused the deletion; for a late post, when it was posted
 	Next    time.Time `json:"next"`           // when the bot repeats the deletion
-	Late    bool      `json:"late,omitempty"` // a replica posted the message after another replica had taken over the outbox message
-	Cause   string    `json:"cause"`          // Slack's last reason; of a late post, why the message must be deleted
+	Late    bool      `json:"late,omitempty"` // the replica that posted the message had already lost the outbox message to another replica
+	Cause   string    `json:"cause"`          // Slack's last reason for the refusal; for a late post, the reason for the deletion
 }
 
 // IsAt reports whether another leftover is the same Slack message.
 func (l Leftover) IsAt(other Leftover) bool { return l.Channel == other.Channel && l.TS == other.TS }
 
-// MayUse reports whether a leftover may still become the Slack message of the outbox message. This is the case if the
-// leftover is a late post, and the replica that took over the outbox message has posted nothing yet. This replica may
-// find the late post and use it.
+// MayUse reports whether a leftover may still become the Slack message of the outbox message. This is possible for a
+// late post: another replica took over the outbox message. If that replica has posted nothing yet, it may find the late
+// post and use it.
 func (s OutboxMessage) MayUse(l Leftover) bool {
 	return l.Late && s.State == OutboxWanted && s.TS == ""
 }
@@ -164,10 +164,10 @@ func HomeRef(user string) string { return SettingHomes + "/" + user }
 
 // Home is the state of the Home tab of one person.
 type Home struct {
-	At       time.Time  `json:"at"`              // last opened
+	At       time.Time  `json:"at"`              // when the owner last opened the tab
 	Idle     bool       `json:"rests,omitempty"` // the owner has not opened the tab for a while, so it has no buttons until the owner opens it
 	Pages    []HomePage `json:"pages,omitempty"` // the current page of each part; a part that is not listed shows its first page
-	ViewHash string     `json:"looks,omitempty"` // hash of the shown content, without the references of its buttons
+	ViewHash string     `json:"looks,omitempty"` // hash of the content that Slack shows, without the references in its buttons
 }
 
 // HomePage is the current page of a part of a Home tab. Pages are numbered from 0.
@@ -200,8 +200,8 @@ type Rendering struct {
 // Shown says how a rendering showed one request.
 type Shown struct {
 	Request string    `json:"request"`
-	Digest  string    `json:"digest"`          // of the shown execution
-	Whole   bool      `json:"whole,omitempty"` // the rendering shows all arguments, so the request can be approved from it
+	Digest  string    `json:"digest"`          // the digest of the execution that was shown
+	Whole   bool      `json:"whole,omitempty"` // the rendering shows all arguments, so people can approve the request from it
 	Since   time.Time `json:"since,omitzero"`  // when the outbox message first showed this digest
 }
 

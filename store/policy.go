@@ -17,8 +17,8 @@ type Policy struct {
 
 // PolicyPart describes the policy or the pins. The policy and the pins come into force independently of each other.
 type PolicyPart struct {
-	Digest string    `json:"digest"` // SHA-256 in hex; empty: the part does not exist
-	By     string    `json:"by"`     // the process that loaded it
+	Digest string    `json:"digest"` // SHA-256 in hex; empty: there is no such part
+	By     string    `json:"by"`     // the process that loaded the part
 	At     time.Time `json:"at"`
 }
 

@@ -110,9 +110,8 @@ type Reader interface {
 	AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error)
 	// AuditRow returns a record as stored, without its payload. AuditRow returns a damaged record without an error.
 	AuditRow(chain string, seq uint64) (approvers.AuditRow, error)
-	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn fails. EachAuditRow also
-	// passes unreadable rows to fn, so that verification finds tampering. The bytes passed to fn are valid until the
-	// transaction ends.
+	// EachAuditRow calls fn with each record as stored, in order of chain and seq, until fn returns an error. fn also gets
+	// unreadable rows, so that verification finds tampering. The bytes passed to fn are valid until the transaction ends.
 	EachAuditRow(fn func(approvers.AuditRow) error) error
 	// Journal lists the entries of the journal, starting at the entry whose number (leaf) is from. The journal has one
 	// entry for each record that was ever appended. The entries are in the order of the commits. Entries of one
@@ -213,8 +212,8 @@ type Tx interface {
 	// PutPolicy puts a policy into force, and stores the policy's content.
 	PutPolicy(p Policy, content []byte) error
 	// ExpectPolicy states which policy must be in force when the transaction begins. If no policy is in force, or the
-	// policy in force has another Load, the transaction fails with ErrPolicyChanged. ExpectPolicy, a later read or
-	// Update returns this error. The check needs no extra round trip to the database. A transaction must not call both
-	// ExpectPolicy and PutPolicy.
+	// policy in force has another Load, the transaction fails with ErrPolicyChanged. This error comes from ExpectPolicy,
+	// from a later read, or from Update: the check does not need a round trip of its own to the database. A transaction
+	// must not call both ExpectPolicy and PutPolicy.
 	ExpectPolicy(load string) error
 }

@@ -11,11 +11,11 @@ const (
 	TimerInbox         TimerKind = "inbox"    // handle a delivery from Slack; Ref: an inbox row
 	TimerThink         TimerKind = "think"    // call the model; Ref: a turn
 	TimerRun           TimerKind = "run"      // claim an execution and run it; Ref: an execution. The timer stays until the run is finished
-	TimerExpire        TimerKind = "expire"   // reject a request that nobody decided in time, or whose run did not start in time; Ref: a request
+	TimerExpire        TimerKind = "expire"   // end a request that nobody decided in time, or whose run did not start in time; Ref: a request
 	TimerEscalate      TimerKind = "escalate" // notify the next lead; Ref: a request
 	TimerRemind        TimerKind = "remind"   // remind approvers who have not decided; Ref: a request
 	TimerAvailability  TimerKind = "muster"   // check which approvers of a stage are available; Ref: a request
-	TimerAway          TimerKind = "away"     // check who is available when an absence begins, and show the person the waiting cards when it ends; Ref: a person
+	TimerAway          TimerKind = "away"     // at the beginning of an absence: check who is available; at its end: show the person the waiting cards; Ref: a person
 	TimerModelQuestion TimerKind = "inquiry"  // end a question from the model that nobody answered; Ref: a call
 	TimerElicit        TimerKind = "elicit"   // end a tool's question that nobody answered; Ref: an elicitation
 	TimerPreview       TimerKind = "preview"  // ask a tool what a call would do; Ref: a request
@@ -25,11 +25,11 @@ const (
 	TimerGrant         TimerKind = "grant"    // end an expired grant or offer; Ref: a grant
 	TimerPause         TimerKind = "pause"    // update messages after a pause or resume; Ref: SettingPause
 	TimerChannel       TimerKind = "place"    // move open messages out of a channel that the bot lost; Ref: the channel's id or name
-	TimerHome          TimerKind = "home"     // show a Home tab without buttons because its owner has not opened it for a while; Ref: its outbox message
+	TimerHome          TimerKind = "home"     // remove the buttons of a Home tab that its owner has not opened for a while; Ref: its outbox message
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
-	TimerRepost        TimerKind = "repost"   // post a lost message a second time, before its deadline; Ref: an outbox message
+	TimerRepost        TimerKind = "repost"   // post a lost message again, before its deadline; Ref: an outbox message
 	TimerLeftover      TimerKind = "leftover" // delete messages whose deletion Slack refused before; Ref: their outbox message
-	TimerCatchUp       TimerKind = "catch_up" // read messages written while the bot received nothing; Ref: SettingReceived, or a channel that the bot has joined
+	TimerCatchUp       TimerKind = "catch_up" // read messages that were written while the bot received nothing; Ref: SettingReceived, or a channel that the bot has joined
 	// The next four kinds deliver an outbox message to Slack. Their Ref is an outbox message. Each rank of outbox
 	// messages has its own kind, so messages of a lower rank do not occupy the workers of a higher rank.
 	TimerShowFirst  TimerKind = "show_first"
@@ -55,7 +55,7 @@ type Timer struct {
 	Ref   string    `json:"ref"`
 	Due   time.Time `json:"due"`
 	Lane  string    `json:"lane,omitempty"`  // timers of a kind and lane run one at a time, in order of Due; empty: no order
-	Tries int       `json:"tries,omitempty"` // number of failed attempts
+	Tries int       `json:"tries,omitempty"` // how many attempts failed
 	// Affinity is the same text for related timers, such as "conversation:" and the id of a conversation. All timers
 	// with the same Affinity are in the same share, so one replica handles them: see Timer.Share.
 	Affinity string `json:"affinity,omitempty"`
@@ -82,9 +82,9 @@ type Inbox struct {
 	Version    uint64    `json:"version"`
 	Kind       InboxKind `json:"kind"`
 	ReceivedAt time.Time `json:"received_at"`
-	Payload    []byte    `json:"payload,omitempty"` // as Slack sent it; dropped once handled
+	Payload    []byte    `json:"payload,omitempty"` // the bytes from Slack; deleted when the row was handled
 	HandledAt  time.Time `json:"handled_at,omitzero"`
-	Note       string    `json:"note,omitempty"`     // why the row can't be handled; empty: it was handled, or will be
+	Note       string    `json:"note,omitempty"`     // why the row can't be handled; empty: the row was handled, or will be handled
 	Deferred   *Deferral `json:"deferred,omitempty"` // set if the row waits because Slack has not told the bot who sent the message; nil: the row does not wait
 }
 

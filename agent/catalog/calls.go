@@ -16,7 +16,7 @@ type Outcome string
 const (
 	Answered Outcome = "answered"
 	Failed   Outcome = "failed"  // the tool did nothing
-	Unknown  Outcome = "unknown" // it is unknown whether the tool did anything
+	Unknown  Outcome = "unknown" // nobody knows whether the tool did anything
 )
 
 // Calls identifies a server and an outcome, as the key of a counter.

@@ -74,7 +74,7 @@ func New(c Config) (*Catalog, error) {
 		}
 	}
 	for _, s := range c.Own {
-		c.Registry.Trust(s.Name) // before any of the source's tools is registered, Trust cannot fail
+		c.Registry.Trust(s.Name) // Trust can't fail, because no tool of the source is registered yet
 	}
 	return &Catalog{
 		Registry: c.Registry, config: c, wanted: c.Own, kept: map[string]*connection{}, changed: make(chan struct{}, 1),
@@ -85,9 +85,9 @@ func New(c Config) (*Catalog, error) {
 // Adopt puts a policy into force and sets the sources to keep connected. An unchanged server keeps its connection.
 // After Adopt, the pinned tools are known even if the servers can't be reached. If the policy or its pins can't be
 // used, the previous policy and pins stay in force. The parameter load is the id of the stored change that puts the
-// policy into force, or "" if the policy is not stored. While Adopt runs, some tools may still be those of the previous
-// policy. If the previous policy is stored, [Catalog.Policy] returns it with an invalid id during this time. So the
-// workflow commits nothing until Adopt returns.
+// policy into force, or "" if the policy is not stored. While Adopt runs, some tools may still belong to the previous
+// policy. So if the previous policy is stored, [Catalog.Policy] returns it with an invalid id, and the workflow commits
+// nothing until Adopt returns.
 func (c *Catalog) Adopt(file *config.File, lock pins.Lock, load string) error {
 	c.last.mu.Lock()
 	defer c.last.mu.Unlock()
@@ -217,8 +217,8 @@ func (c *Catalog) keep(ctx context.Context) {
 	}
 }
 
-// match drops the servers that the policy no longer names, and the servers that it now configures differently. Then
-// match connects the missing servers.
+// match drops the servers that the policy no longer names, and the servers whose configuration has changed. Then match
+// connects the missing servers.
 func (c *Catalog) match(ctx context.Context) {
 	c.mu.Lock()
 	wanted := slices.Clone(c.wanted)
@@ -256,8 +256,8 @@ func (c *Catalog) connect(ctx context.Context, s config.Server) {
 	}()
 }
 
-// drop disconnects the servers that its parameter selects, all at the same time. drop waits until the connections have
-// ended, and returns the names of these servers.
+// drop disconnects the servers for which the given function returns true, all at the same time. drop waits until the
+// connections have ended, and returns the names of these servers.
 func (c *Catalog) drop(which func(*connection) bool) (names []string) {
 	c.mu.Lock()
 	var going []*connection

@@ -10,8 +10,8 @@
 //   - If the next policy does not change a source, the source keeps its connection.
 //   - A tool of an external source is blocked as soon as the source offers a definition that differs from the tool's
 //     pin. With the setting unpinned_tools: unknown, the tool is not blocked, but the policy of unknown tools also
-//     applies to it. If a caller reads a tool first and calls [Catalog.Policy] after that, the returned policy already
-//     takes this definition of the tool into account.
+//     applies to it. If a caller reads a tool and then calls [Catalog.Policy], the returned policy takes the tool's
+//     definition into account.
 //   - The pinned tools of a source are known even while the source is unreachable. An unreachable source delays the
 //     start only for a short time.
 //

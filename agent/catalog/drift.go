@@ -35,8 +35,8 @@ func (c *Catalog) ReportDrift() {
 	c.drift.report(effect)
 }
 
-// report logs the differences. The parameter effect says how the policy treats a tool that differs from its pin, but
-// can be used.
+// report logs the differences. The parameter effect says how the policy treats a tool that can be used although it
+// differs from its pin.
 func (d *driftReporter) report(effect string) {
 	all, _ := d.tools.Status()
 	d.mu.Lock()

@@ -81,7 +81,7 @@ type declared struct {
 	source string
 	tools  []agent.Tool
 	pinned []agent.Tool
-	own    bool // the author of the policy wrote the definitions, so the tools need no pins
+	own    bool // the policy's author wrote the definitions, so the tools need no pins
 	found  yamldoc.Problems
 }
 

@@ -47,8 +47,8 @@ func (a *activePolicy) load(load string) {
 	}
 }
 
-// Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. If a caller has already read a
-// tool from the registry, the policy is based on the same or a later version of the registry.
+// Policy returns the policy in force, or nil before the first call of [Catalog.Adopt]. If a caller read a tool from the
+// registry before, the policy is based on the same version of the registry, or a later one.
 func (c *Catalog) Policy() *approvers.Policy {
 	a := &c.active
 	for {

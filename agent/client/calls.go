@@ -92,9 +92,9 @@ func (c *Client) get(ctx context.Context, known *Request, wait time.Duration) (*
 	return r.checked()
 }
 
-// Wait waits until a request is settled. A settled request does not wait for people, and its call is not running at
-// the gateway. The function until may be nil. If until is not nil, Wait also returns when until returns true for the
-// request. If ctx ends first, the error is a [PendingError].
+// Wait waits until a request is settled. A settled request does not wait for people, and its call is not running at the
+// gateway. If until is not nil, Wait also returns when until returns true for the request. If ctx ends first, the error
+// is a [PendingError].
 func (c *Client) Wait(ctx context.Context, r *Request, until func(*Request) bool) (*Request, error) {
 	for !r.settled() && (until == nil || !until(r)) {
 		wait := longestWait

@@ -71,7 +71,7 @@ func isLoopback(host string) bool {
 type exchange struct {
 	method, path string
 	key          string // the idempotency key
-	etag         string // if the request still has this ETag, the answer is empty
+	etag         string // the ETag that the caller knows; if the request still has it, the answer is empty
 	body         []byte
 	within       time.Duration // time limit for the answer; zero: answerTime
 	repeatable   bool          // a repetition has no second effect
@@ -112,7 +112,7 @@ func (c *Client) do(ctx context.Context, e exchange, out any) error {
 func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
 	var p *Problem
 	var notSent notSentError
-	after := pause + rand.N(pause/2+1) // random, so that callers that failed together retry at different times
+	after := pause + rand.N(pause/2+1) // random, so that callers whose requests failed at the same time try again at different times
 	switch {
 	case err == nil:
 		return 0, false

@@ -12,7 +12,7 @@ type Call struct {
 	Accepts    []string        // the decisions that the caller can handle: Approve, Edit, Reject; nil: the gateway's default
 	OnBehalfOf string          // the Slack user for whom the caller acts; this person must not decide
 	Summary    string          // the purpose of the call, in words for approvers
-	State      string          // returned unchanged with the request
+	State      string          // a text that the gateway returns unchanged with the request
 }
 
 // The decisions that a caller can handle; see Call.Accepts.
@@ -30,19 +30,19 @@ type Status string
 
 // The statuses.
 const (
-	Pending   Status = "pending"   // waits for people
-	Approved  Status = "approved"  // may be claimed, or is about to run
-	Running   Status = "running"   // was claimed, or runs at the gateway
-	Succeeded Status = "succeeded" // ran without an error
-	Failed    Status = "failed"    // ran with an error
-	Unknown   Status = "unknown"   // it is unknown whether it ran
-	Rejected  Status = "rejected"  // for this status and all following ones, the call was not run, except if Request.Lost is true
+	Pending   Status = "pending"   // the request waits for people
+	Approved  Status = "approved"  // the call may be claimed, or is about to run
+	Running   Status = "running"   // the call was claimed, or runs at the gateway
+	Succeeded Status = "succeeded" // the call ran without an error
+	Failed    Status = "failed"    // the call ran with an error
+	Unknown   Status = "unknown"   // nobody knows whether the call ran
+	Rejected  Status = "rejected"  // like all following statuses: the call was not run, unless Request.Lost returns true
 	Expired   Status = "expired"
 	Withdrawn Status = "withdrawn"
 	Revoked   Status = "revoked"  // an approver withdrew the approval
 	Voided    Status = "voided"   // the tool or the policy changed
 	Denied    Status = "refused"  // nobody could approve the call
-	Observed  Status = "observed" // the policy only observes
+	Observed  Status = "observed" // the call was not run, because the policy only observes
 )
 
 // Request is the gateway's record of a call.
@@ -51,7 +51,7 @@ type Request struct {
 	Status      Status     `json:"status"`
 	Mode        string     `json:"mode"`
 	Tool        string     `json:"tool"`
-	ArgsSHA256  string     `json:"args_sha256"` // hash of the current arguments: as sent, or as an approver changed them
+	ArgsSHA256  string     `json:"args_sha256"` // hash of the current arguments: the caller's, or those of an approver's edit
 	CreatedAt   time.Time  `json:"created_at"`
 	WaitsFor    []string   `json:"waits_for"` // titles of the roles that may decide now
 	ExpiresAt   time.Time  `json:"expires_at"`

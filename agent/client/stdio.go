@@ -75,7 +75,7 @@ func (b *stdio) receive(ctx context.Context, line []byte) {
 		legacy, cancel := b.session != "", b.calls[string(m.Params.RequestID)]
 		b.mu.Unlock()
 		if legacy {
-			b.post(ctx, line, m) // sent before the connection of the call is closed
+			b.post(ctx, line, m) // the message must be sent before the connection of its call is closed
 		}
 		if cancel != nil {
 			cancel()
@@ -141,8 +141,8 @@ func (b *stdio) post(ctx context.Context, line []byte, m rpcMessage) {
 	}
 }
 
-// try sends a message once. The result answered is true if the message has its answer, or needs none. If answered is
-// false, the caller may send the message again.
+// try sends a message once. If the message has its answer, or needs none, answered is true. Otherwise, the caller may
+// send the message again.
 func (b *stdio) try(ctx context.Context, line []byte, m rpcMessage) (answered bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.address+"/mcp", bytes.NewReader(line))
 	if err != nil {

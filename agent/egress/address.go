@@ -8,7 +8,7 @@ import (
 // kind describes the purpose of a range of addresses outside the public internet.
 type kind struct {
 	what   string
-	byName bool // true: an allow entry may name the host; false: an allow entry must name the address or its network
+	byName bool // an allow entry may name the host; if byName is false, the entry must name the address or its network
 }
 
 // metadata is the name of a cloud's metadata service, which gives a virtual machine its configuration and its
@@ -92,8 +92,8 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 }
 
 // oddHost says what is unusual in the spelling of a host, as the end of a sentence. For the usual spelling, oddHost
-// returns "". Parsers interpret unusual spellings differently, so a check of one address could lead to a connection to
-// another.
+// returns "". Parsers interpret unusual spellings differently, so one address could be checked, and the connection made
+// to another.
 func oddHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		switch {

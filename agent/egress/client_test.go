@@ -262,7 +262,7 @@ func TestBoundedAnswers(t *testing.T) {
 	defer slow.Close()
 	defer close(release)
 	resp, err := local(t, Options{Timeout: 50 * time.Millisecond}).Get(slow.URL)
-	if err == nil { // on a busy machine, even the header may be too late
+	if err == nil { // on a busy machine, even the header may arrive too late
 		_, err = io.ReadAll(resp.Body)
 		resp.Body.Close()
 	}

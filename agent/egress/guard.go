@@ -63,9 +63,9 @@ func (g *Guard) Client(o Options) *http.Client {
 	return &http.Client{Transport: g.Transport(o), CheckRedirect: follow, Timeout: o.Timeout}
 }
 
-// Transport returns the transport that the client of [Guard.Client] uses. The transport does not follow redirects. A
-// different client that uses the transport may follow redirects, and the guard checks each redirect. Only the client
-// of [Guard.Client] also removes secrets on redirects.
+// Transport returns the transport that the client of [Guard.Client] uses. The transport does not follow redirects.
+// Another client that uses the transport may follow redirects, and the guard checks each redirect. But only the client
+// of [Guard.Client] removes secrets on redirects.
 func (g *Guard) Transport(o Options) http.RoundTripper {
 	if o.MaxBody == 0 {
 		o.MaxBody = MaxBody
@@ -150,7 +150,7 @@ func (g *Guard) admit(host string, at netip.AddrPort) error {
 		if !p.names(host, at, k) {
 			continue
 		}
-		if inner, ok := embedded(at.Addr()); ok { // a permit for a gateway does not include the addresses behind the gateway
+		if inner, ok := embedded(at.Addr()); ok { // an allow entry for a NAT64 gateway does not permit the addresses behind the gateway
 			return g.admit(host, netip.AddrPortFrom(inner, at.Port()))
 		}
 		return nil

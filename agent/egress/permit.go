@@ -9,7 +9,7 @@ import (
 
 // Permit is an allow entry: a permitted destination outside the public internet.
 type Permit struct {
-	Network netip.Prefix // a single address is a network with one address
+	Network netip.Prefix // the permitted network; a single address is a network with one address
 	Host    string       // a host name in lower case, instead of Network
 	Port    uint16       // zero: all ports
 }

@@ -17,7 +17,7 @@ import (
 type Refused struct {
 	Host   string // as requested
 	Reason string // the reason, as the rest of a sentence
-	Permit string // the allow entry that would permit the destination; empty: no entry would, or none is suggested
+	Permit string // the allow entry that would permit the destination; empty: no entry would permit it, or the error must not suggest one
 	// Redirect means that the refused destination came from a redirect. In this case, the redirecting server has
 	// received the request.
 	Redirect bool

@@ -21,7 +21,7 @@ import (
 // machine.
 var vectors = []struct {
 	url    string
-	stands string // what the name resolves to, or how a lenient parser reads the address
+	stands string // the address to which the name resolves, or which a lenient parser reads
 	allow  string // the allow entry that permits the address; empty: the notation is never permitted
 	never  bool   // every HTTP client refuses the address
 }{
@@ -309,7 +309,7 @@ func TestRebinding(t *testing.T) {
 	public, here := addrs("93.184.215.14"), addrs("127.0.0.1")
 	address := h.fill("http://rebinding.example:PORT/")
 
-	// A client that checks the name first, and then connects to the name, can be deceived.
+	// A client that checks the name, and then resolves it again to connect, can be deceived.
 	h.names.set("rebinding.example", public, here)
 	looked, err := h.names.resolver().LookupHost(t.Context(), "rebinding.example")
 	if err != nil || len(looked) != 1 || looked[0] != "93.184.215.14" {

@@ -43,8 +43,8 @@ func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWrit
 	g.mux.HandleFunc(pattern, g.client(operation, serve))
 }
 
-// HandleAll is like Handle, but calls serve for every request. If the request has no valid token, the parameter refused
-// of serve says why.
+// HandleAll is like Handle, but calls serve for every request. If the request has no valid token, serve gets the reason
+// in the parameter refused.
 func (g *Gateway) HandleAll(pattern, operation string, serve func(w http.ResponseWriter, r *http.Request, client approvers.Client, refused error) error) {
 	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c, err := g.Authenticate(r)
@@ -98,8 +98,9 @@ var NotFound error = notFound
 // answer.
 func Extend(w http.ResponseWriter) { extend(w) }
 
-// Explain returns a sentence about an error for the caller. The result again is the delay before a retry, or zero if
-// the delay is unknown. If the error is internal, so that its text is not for callers, the result known is false.
+// Explain returns a sentence about an error for the caller. The result again is the delay before the caller should try
+// again, or zero if the delay is unknown. If the error is internal, callers must not read its text, and the result
+// known is false.
 func Explain(err error) (text string, again time.Duration, known bool) {
 	var p problem
 	if !errors.As(err, &p) {

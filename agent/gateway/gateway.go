@@ -115,8 +115,8 @@ const (
 const MaxConnections = 8192
 
 // Server returns the server for a gateway, without its listener. The server disconnects clients that send or read
-// slowly. While more than half of MaxConnections are open, the gateway closes each connection after its next answer.
-// For this reason, a client with many open connections does not block other clients.
+// slowly. While more than half of MaxConnections are open, the gateway closes each connection after its next answer. So
+// a client with many open connections does not keep other clients from connecting.
 func Server(g *Gateway) *http.Server { return server(g, MaxConnections/2) }
 
 func server(g *Gateway, crowded int64) *http.Server {
@@ -242,7 +242,7 @@ func tokenOf(r *http.Request) string {
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operation string, serve func(http.ResponseWriter, *http.Request) error) {
 	out := &recorder{ResponseWriter: w}
 	control := http.NewResponseController(w)
-	// A waiting handler restarts the deadline. If setting the deadline fails, the write has no deadline.
+	// A handler that waits sets the deadline again. If setting the deadline fails, the write has no deadline.
 	_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
 	out.Header().Set("Cache-Control", "no-store")
 	out.Header().Set("X-Content-Type-Options", "nosniff")

@@ -135,7 +135,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// For every input, members either returns an error or keeps the exact bytes of each value.
+// For every input, members returns an error, or keeps the exact bytes of each value.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"args":{"a" : 1.0e2,"b":"\u00e9"},"tool":"x"}`, `{"args":1,"args":2}`, `{"tool":"\ud800"}`, "{\"tool\":\"\xff\"}", `[`, `{"args":{}}x`} {
 		f.Add([]byte(seed))
@@ -195,8 +195,8 @@ func TestCrowdedConnections(t *testing.T) {
 	t.Error("connections are closed although there are few again")
 }
 
-// A store that was restored does not know whether a call that was open in the backup ran. So no answer says that the
-// call did not run.
+// After a restore, nobody knows whether a call that was open in the backup has run. So no answer says that the call did
+// not run.
 func TestLostRequests(t *testing.T) {
 	asked := edited(`{"a":1}`)
 	asked.Request.State, asked.Request.Lost, asked.Request.Reason, asked.Call.Outcome = approvers.Voided, true, "check first", approvers.OutcomeVoided

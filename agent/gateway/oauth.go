@@ -37,7 +37,7 @@ const (
 	tokenLeeway = 30 * time.Second // tolerated difference between clocks
 	keysFresh   = time.Hour        // age after which an issuer's keys are read again
 	keysStale   = 6 * time.Hour    // maximum age of the keys if the issuer is unreachable
-	keysPause   = 30 * time.Second // minimum time between two reads of an issuer's keys, even if tokens with unknown keys arrive
+	keysPause   = 30 * time.Second // minimum time between two reads of an issuer's keys, even if tokens name unknown keys
 	keysWithin  = 10 * time.Second // time limit for a read of the keys
 	maxKeys     = 1 << 20          // maximum size of a document of an issuer, in bytes
 )
@@ -147,7 +147,7 @@ func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[st
 	case claims.Act == nil:
 		return client, nil // clientOf has already compared the subject
 	case claims.Act.Issuer != "" && claims.Act.Issuer != client.OAuth.Issuer:
-		// Another issuer may use the same sub for another agent.
+		// Another issuer may give the same sub to another agent.
 		return none, refusedToken("its act is about an agent of another issuer")
 	case client.OAuth.Person == "":
 		return none, refusedToken("the client acts for a person, and the policy names no claim with that person")
@@ -189,8 +189,8 @@ type issuerKeys struct {
 }
 
 // find returns the keys that may have signed a token. These are the keys with the token's key id. If the token has no
-// key id, find returns all keys. If the keys are old or the key id is unknown, find reads the keys from the issuer,
-// at most once per keysPause. While the keys are fresh, a caller with a known key id does not wait for a read.
+// key id, find returns all keys. If the keys are old or the key id is unknown, find reads the keys from the issuer, at
+// most once per keysPause. If the keys are not old, a token with a known key id causes no read.
 func (k *issuerKeys) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	if k.outdated(id) {
 		k.reading.Lock()

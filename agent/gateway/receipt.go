@@ -121,7 +121,7 @@ func (g *Gateway) receipt(c view.CallerRequest, s state) (string, error) {
 	if c.Request != nil {
 		decided, until = c.Request.ClosedAt, c.Request.RunBy
 	} else if e.State == approvers.ExecutionExecuting {
-		until = e.StartedAt // the run has begun, so no run may begin later
+		until = e.StartedAt // the run began at this time, so no run may begin later
 	}
 	token, err := jwt.Signed(signer).Claims(jwt.Claims{
 		Issuer: issuer, Subject: name, Audience: jwt.Audience{audience}, ID: e.ID, IssuedAt: jwt.NewNumericDate(decided),

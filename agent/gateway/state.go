@@ -68,8 +68,8 @@ const (
 	uncertain = "outcome-unknown"
 )
 
-// settled reports whether the caller need not wait any longer. The request is then no longer pending. In the mode
-// execute, the run has also ended, or the call will not run.
+// settled reports whether the caller need not wait any longer: the request is not pending any more and, in the mode
+// execute, the call's run has ended or will never begin.
 func (s state) settled() bool {
 	switch s.Status {
 	case string(approvers.Pending):

@@ -18,8 +18,8 @@ const maxWaiting = 2000
 
 // Timing of event streams.
 const (
-	heartbeat = 15 * time.Second // interval of comments, which keep connections without events open
-	longest   = time.Hour        // length of a stream, after which the caller opens another one
+	heartbeat = 15 * time.Second // the interval of comments, which keep a connection open while there are no events
+	longest   = time.Hour        // the longest duration of a stream; then the caller opens another stream
 )
 
 // waits counts the waiting connections of each client.

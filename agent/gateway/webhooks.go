@@ -90,8 +90,8 @@ func NewWebhooks(c WebhookConfig) *Webhooks {
 }
 
 // Deliver is the handler of store.TimerWebhook. Deliver sends a message about the latest change of a request. Deliver
-// sends nothing if the message was already delivered, if the webhook is switched off, or if there is no webhook or no
-// such request any more. If the receiver must not be called yet, Deliver postpones the message.
+// sends nothing if the message was already delivered, if the webhook is switched off, or if the webhook or the request
+// no longer exists. If the receiver must not be called yet, Deliver postpones the message.
 func (w *Webhooks) Deliver(ctx context.Context, timer store.Timer) error {
 	client, ok := w.Policy().Client(timer.Lane)
 	if !ok || client.Webhook == nil {

@@ -29,8 +29,8 @@ var claudeCode = dialect{
 	},
 	leave:  leaveWithMessage,
 	events: claudeEvents,
-	// For PreToolUse, both members deny the call: "decision" is the older form. For other events, Claude Code reports an
-	// error, because the answer names another event.
+	// For the event PreToolUse, both members deny the call: "decision" is the older form. For any other event, Claude Code
+	// reports an error, because the answer names the event PreToolUse.
 	unread: func(reason string) []byte {
 		return encode(object{"decision": "block", "reason": reason, "hookSpecificOutput": object{
 			"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,

@@ -18,16 +18,16 @@ type Profile string
 
 // The profiles.
 const (
-	Control Profile = "control" // other people
-	Comfort Profile = "comfort" // the person who uses the agent, on their phone
+	Control Profile = "control" // other people decide
+	Comfort Profile = "comfort" // the person who uses the agent decides, on a phone
 )
 
 // Config is the configuration of the hooks on a machine. It is read from a file and from the environment. It is never
 // read from the command line, because other users of the machine can read command lines.
 type Config struct {
 	Address    string  `json:"address"`      // address of the gateway
-	TokenFile  string  `json:"token_file"`   // path, relative to the folder of the configuration file
-	Profile    Profile `json:"profile"`      // empty: control
+	TokenFile  string  `json:"token_file"`   // path of the file with the token, relative to the folder of the configuration file
+	Profile    Profile `json:"profile"`      // which people decide calls; empty: control
 	OnBehalfOf string  `json:"on_behalf_of"` // Slack user of this machine; this user can't decide the calls
 	State      string  `json:"state"`        // folder for the data that hooks keep between events
 

@@ -17,7 +17,7 @@ var copilot = dialect{
 			Folder  string          `json:"cwd"`
 			Tool    string          `json:"toolName"`
 			Args    json.RawMessage `json:"toolArgs"`
-			Input   json.RawMessage `json:"toolInput"` // of a permission request
+			Input   json.RawMessage `json:"toolInput"` // the tool's input, only in a permission request
 			Error   json.RawMessage `json:"error"`
 		}
 		moments := map[string]moment{

@@ -12,8 +12,8 @@ type moment int
 
 // The moments.
 const (
-	before     moment = iota // before a call, independent of the agent's own permissions: the profile control
-	permission               // when the agent would show its own permission dialog: the profile comfort
+	before     moment = iota // before a call, whatever the agent's own permissions say (profile control)
+	permission               // when the agent would ask its user for permission (profile comfort)
 	after                    // after a call
 	ended                    // the end of a turn or a session
 )
@@ -29,7 +29,7 @@ type event struct {
 	folder  string          // the working folder
 	failed  bool            // after a call: the tool failed
 	text    string          // after a failed call: the tool's error
-	noEdit  bool            // the agent does not accept changed arguments for this event
+	noEdit  bool            // for this event, the agent does not accept changed arguments
 }
 
 // dialect reads the events of one coding agent, and writes the answers in the agent's form.
@@ -43,8 +43,8 @@ type dialect struct {
 	// leave returns an answer that lets the agent's own permissions decide. If possible, the agent shows the notice to
 	// its user.
 	leave func(e event, notice string) []byte
-	// block is the answer to an event that could not be read. The function deny can't be used, because deny needs the
-	// event.
+	// block is the answer to an event that could not be read. The function deny needs the event, so it can't make this
+	// answer.
 	block []byte
 	// The fields events and unread are only for agents that can send events over HTTP. The field events lists these
 	// events. The function unread returns the answer to an event that could not be read.
@@ -53,8 +53,8 @@ type dialect struct {
 	// Calls of some tools can choose their working folder. For each of these tools, folders names the argument with the
 	// folder. A relative folder begins at the event's folder.
 	folders map[string]string
-	// merges is set if the agent adds the changed arguments to the call's original arguments. An agent that merges
-	// arguments can't remove one.
+	// merges is set if the agent adds the changed arguments to the call's original arguments. Changed arguments then can't
+	// remove an argument.
 	merges bool
 }
 

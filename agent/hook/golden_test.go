@@ -24,8 +24,8 @@ type talk struct {
 	before, permission, after, failure, ended string // events
 	input                                     func(event, tool, input, extra string) string
 	tool, args                                string // a call
-	edited                                    string // the call's arguments after an edit
-	less                                      string // the edited arguments without one member
+	edited                                    string // the arguments of the call after an approver's edit
+	less                                      string // the edited arguments, with one member removed
 	succeeded, failed                         string // members that the agent adds to an event after a call
 }
 
@@ -415,7 +415,7 @@ var scenarios = []scenario{
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
 		d.ask(d.event())
 		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded))
-		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded)) // the hook has no record for the second report
+		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded)) // after the first report, the hook has no record of the call
 	}},
 	{name: "it ran and failed", do: func(d *desk) {
 		if d.failure == "" {

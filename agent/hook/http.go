@@ -72,7 +72,7 @@ func Serve(ctx context.Context, d Delivery) []byte { return serve(ctx, d, 0) }
 
 func serve(ctx context.Context, d Delivery, patience time.Duration) []byte {
 	o := Options{Agent: d.Agent, Event: d.Event, Timeout: d.Timeout, Input: bytes.NewReader(d.Body), patience: patience}
-	d.Body = nil // the agent can wait for an hour, and the body is large
+	d.Body = nil // releases the memory of the body, because the agent may wait for an hour
 	m := &remote{Delivery: d}
 	defer m.release()
 	a := run(ctx, o, func(h *hook) error {
@@ -119,8 +119,8 @@ func EventName(body io.Reader) string {
 }
 
 // Refuse returns the answer to an event that the gateway does not handle, for example because the token is wrong. If
-// Refuse does not know the name of the event, its answer denies a call that has not run, and does not say whether a
-// call ran.
+// Refuse does not know the name of the event, the call may have run already. The answer denies the call in case it has
+// not run, but does not say whether it ran.
 func Refuse(agent, name string, profile Profile, err error) []byte {
 	d, ok := find(agent)
 	if !ok || !d.HTTP {
@@ -145,7 +145,7 @@ func (a Answer) body() []byte {
 // gateway. So a repeated call continues its request even after a restart of the gateway, and at another replica.
 type remote struct {
 	Delivery
-	holds string // the call in Held
+	holds string // the call's key in Held
 }
 
 func (m *remote) release() {
@@ -189,7 +189,7 @@ func (m *remote) asked(record) error      { return nil }
 func (m *remote) leave(record)            {}
 func (m *remote) drop(record)             {}
 func (m *remote) claimed(record) error    { return nil }
-func (m *remote) unreported(record) error { return nil } // in the end, the workflow asks people for the outcome
+func (m *remote) unreported(record) error { return nil } // without a report, the workflow asks people for the outcome
 func (m *remote) earlier() []record       { return nil }
 
 // claiming gives the request a key by which the event after the call finds the request. If the request's own key was
@@ -241,7 +241,7 @@ func (m *remote) waiting(ctx context.Context, h *hook) ([]record, error) {
 	for _, id := range ids {
 		r, err := h.gate.Get(ctx, id, 0)
 		if client.Is(err, client.NotFound) {
-			continue // it belongs to another person of the client
+			continue // the request belongs to another person for whom the client acts
 		}
 		if err != nil {
 			return nil, err

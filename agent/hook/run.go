@@ -33,7 +33,7 @@ type Answer struct {
 	Err  string
 	Code int
 
-	fault error  // why the event could not be handled, if Code is not zero
+	fault error  // if Code is not zero: why the event could not be handled
 	event string // the event's name, if the settings are for another event
 }
 
@@ -43,13 +43,13 @@ const blocked = 2
 
 const (
 	longestInput = 16 << 20         // bytes
-	reserve      = 15 * time.Second // time between the hook's deadline and the agent's deadline
+	reserve      = 15 * time.Second // the hook's deadline is this much earlier than the agent's deadline
 	reportTime   = 20 * time.Second // time limit for a report, which delays the agent
 	reportTries  = 5 * time.Second  // limit for retries of a report while the gateway is unreachable
-	earlierTime  = 3 * time.Second  // time limit for the reports of earlier calls
+	earlierTime  = 3 * time.Second  // time limit for reporting the outcomes of earlier calls
 	askTries     = 30 * time.Second
 	claimTime    = 10 * time.Second
-	withdrawTime = 3 * time.Second // time limit for the final requests after the deadline or the signal to stop
+	withdrawTime = 3 * time.Second // time limit for the last requests, which come after the deadline or the signal to stop
 	longestText  = 2000            // characters of an error in a report
 )
 
@@ -65,7 +65,7 @@ type hook struct {
 	http     bool            // the event arrived over HTTP; the end of its context means that the agent has hung up
 	args     json.RawMessage // the arguments with the working folder
 	call     string          // fingerprint of the tool and of args
-	ran      string          // fingerprint without the working folder, because the agent may report from another folder
+	ran      string          // fingerprint of the tool and the arguments without the working folder, because the agent may report from another folder
 }
 
 // Run handles one event. The caller must cancel ctx when the process gets a signal to stop.
@@ -218,7 +218,7 @@ func cantAsk(err error) string { return "Countersign can't be asked: " + sentenc
 // decide sends a request for a call to the gateway, and waits for the decision.
 func (h *hook) decide(ctx context.Context) Answer {
 	fresh := h.freshKey
-	for range 3 { // again, if an earlier request of the call has ended, or another process has claimed the approval
+	for range 3 { // tries again if an earlier request of the call has ended, or if another process has claimed the approval
 		answer, again, err := h.attempt(ctx, fresh)
 		if err != nil {
 			return h.giveUp(err)
@@ -244,8 +244,8 @@ func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, agai
 	if err != nil && ctx.Err() != nil && h.Profile == Comfort {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 		defer cancel()
-		// The gateway may have stored the request. With the same key, Ask returns this request, so that undecided can
-		// withdraw it.
+		// The gateway may have stored the request. ask returns the stored request, because the key is the same, and undecided
+		// can withdraw it.
 		if r, err := h.ask(late, rec); err == nil {
 			return h.undecided(ctx, rec, r), false, nil
 		}
@@ -356,10 +356,10 @@ func (h *hook) asked(r *client.Request) bool {
 	return ok && h.Profile == Control
 }
 
-// stale reports whether the call needs a new request, because an earlier call has used the request, or because the call
-// continues a request that ended without a decision. A rejected request is not stale, because the rejection also
-// applies to the repetition. A lost request is not stale, because the agent must first learn that the call may have
-// run.
+// stale reports whether the call needs a new request. This is the case if an earlier call has used the request, or if
+// the call continues a request that has ended without a decision. A rejected request is not stale, because the
+// rejection also applies to the repeated call. A lost request is not stale, because the agent must first learn that the
+// call may have run.
 func stale(r *client.Request, resumed bool) bool {
 	if r.Lost() {
 		return false
@@ -393,7 +393,7 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 		return Answer{}, err
 	}
 	claim, cancel := ctx, context.CancelFunc(func() {})
-	if h.http { // a hang-up during the claim would leave it open whether the claim succeeded
+	if h.http { // otherwise, if the agent hung up during the claim, nobody would know whether the claim succeeded
 		claim, cancel = context.WithTimeout(context.WithoutCancel(ctx), claimTime)
 	}
 	defer cancel()
@@ -435,9 +435,9 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 	return changed, nil
 }
 
-// undecided returns the answer to a call that had no decision before the deadline, or before the agent stopped waiting.
+// undecided returns the answer to a call that nobody decided before the deadline, or before the agent stopped waiting.
 func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Answer {
-	if h.Profile == Comfort && h.hungUp(ctx) { // a later event says whether the user has answered the dialog
+	if h.Profile == Comfort && h.hungUp(ctx) { // a later event will say whether the user has answered the dialog
 		return Answer{Out: h.leave(h.event, "")}
 	}
 	if h.Profile == Comfort {
@@ -533,7 +533,7 @@ func (h *hook) send(ctx context.Context, rec record) error {
 	_, err := h.gate.Report(ctx, rec.Request, rec.Status, rec.Text)
 	var p *client.Problem
 	if errors.As(err, &p) && p.Status < 500 && p.Status != http.StatusUnauthorized && p.Status != http.StatusTooManyRequests {
-		return nil // the gateway needs no report, for example because people have reported an outcome
+		return nil // the gateway does not need the report, for example because people have already reported an outcome
 	}
 	return err
 }

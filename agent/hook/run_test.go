@@ -397,7 +397,7 @@ func FuzzInput(f *testing.F) {
 			t.Fatalf("%+v", a)
 		}
 		if a.Code == 0 && len(a.Out) == 0 || a.Code != 0 && a.Code != blocked {
-			t.Fatalf("%+v", a) // Codex lets a call run if the hook prints nothing
+			t.Fatalf("%+v", a) // if the hook prints nothing, Codex lets the call run
 		}
 		gate, err := client.New("http://127.0.0.1:1", fakegateway.Token)
 		if err != nil {

@@ -41,9 +41,9 @@ type memory interface {
 // succeeds. So only one process continues a record in the state left.
 type record struct {
 	Key     string   `json:"key"`     // the idempotency key
-	Request string   `json:"request"` // id of the request; empty: not known yet
+	Request string   `json:"request"` // id of the request; empty: the id is not known yet
 	Call    string   `json:"call"`    // fingerprint of the call with its folder
-	Ran     []string `json:"ran"`     // fingerprints of the original and the edited call, without the folder
+	Ran     []string `json:"ran"`     // fingerprints of the original call and the edited call, both without the folder
 	ID      string   `json:"id"`      // the agent's id of the call; empty: the agent has no ids
 
 	Status client.Status `json:"status,omitempty"` // the outcome of a call that has ended
@@ -56,14 +56,14 @@ type record struct {
 // The extensions of file names, which are the states of records.
 const (
 	open    = ".open"    // a process waits for the decision
-	left    = ".left"    // the process has ended without a decision; a repetition of the call continues the request
+	left    = ".left"    // the process has ended without a decision; if the call is repeated, it continues the request
 	claimed = ".claimed" // the approval is claimed, so the call may have run; its outcome is not reported yet
 
 	unreported = ".unreported" // the call has ended, and the report of its outcome failed
 )
 
-// keepRecords is the maximum age of a record. An older record has no use, because its request has expired at the
-// gateway long ago, or people have already been asked about its outcome.
+// keepRecords is the maximum age of a record. An older record is useless: its request expired at the gateway long ago,
+// or people were asked about its outcome.
 const keepRecords = 7 * 24 * time.Hour
 
 // state keeps the records of one session in files. Its records are the files in dir whose names begin with prefix. In a
@@ -173,7 +173,7 @@ func (s state) claimed(r record) error {
 	if err := r.save(claimed); err != nil {
 		return unwritten(err)
 	}
-	r.remove(open) // does nothing if another process with the same call has already removed this record
+	r.remove(open) // if another process with the same call has already removed the record, this does nothing
 	return nil
 }
 

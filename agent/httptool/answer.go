@@ -100,7 +100,7 @@ func (o *operation) text(text string, whole bool, total int64) string {
 	if whole && len(text) <= o.limit {
 		return text
 	}
-	if !whole { // a secret may begin before the cut and continue after it
+	if !whole { // the text is cut, and a secret may begin before the cut and end after it
 		text = cut(text, max(len(text)-o.secrets.Longest(), 0))
 	}
 	all := "a longer answer"

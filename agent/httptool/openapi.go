@@ -56,11 +56,11 @@ type api struct {
 	lookup Lookup
 	doc    *document
 	shared *operation // the common settings of all operations
-	asked  []string   // reported problems with authentication
+	asked  []string   // authentication problems that were reported already
 	wanted []string   // operations that the policy names and that are not found yet
 	seen   []string   // names of operations
 	tools  []agent.Tool
-	trial  agent.Registry // used to check whether a tool can be registered
+	trial  agent.Registry // used only to check whether a tool can be registered
 	errs   []error
 }
 

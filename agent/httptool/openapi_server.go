@@ -12,9 +12,9 @@ import (
 	"countersign/config"
 )
 
-// server determines the address for an operation's requests. If the policy has an address, server uses this address.
-// If the policy has no address, server uses the first address of the operation, of its path, or of the file. server
-// returns the address as written, without the values of environment variables.
+// server determines the address for an operation's requests. server uses the policy's address. If the policy has none,
+// server uses the first address of the operation, of its path, or of the file. server returns the address as written,
+// without the values of environment variables.
 func (a *api) server(o *operation, item, op map[string]any) (string, error) {
 	written := a.config.URL.String()
 	if len(a.config.URL) == 0 {

@@ -31,13 +31,13 @@ type operation struct {
 	key     string          // header for the execution's id
 	effect  approvers.Effect
 	result  config.Result
-	limit   int // maximum bytes of text for the model
+	limit   int // the maximum size of the text for the model, in bytes
 	timeout time.Duration
 	guard   *egress.Guard
 	client  *http.Client
 	secrets redact.Values
 	offline bool // the environment variables are unknown, so the tool can't run
-	vague   bool // the host is also unknown, because the address contains a variable
+	vague   bool // the address contains a variable, so the host is unknown while offline is set
 }
 
 // Problem is a fault in a declaration of the policy, or in an operation of an OpenAPI file.

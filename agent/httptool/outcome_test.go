@@ -66,7 +66,7 @@ func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name                 string
 		answer               http.HandlerFunc
-		read, write, repeats string // outcomes for the three tools of the constants above
+		read, write, repeats string // the outcome for each of the three tools above
 	}{
 		{"200", status(200), "done", "done", "done"},
 		{"201", status(201), "done", "done", "done"},

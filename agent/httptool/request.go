@@ -52,7 +52,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	if err != nil {
 		return nil, err
 	}
-	var reader io.Reader // a nil reader, because an empty reader would send a length
+	var reader io.Reader // stays nil without a body, because an empty reader would send a length
 	if content != nil {
 		reader = bytes.NewReader(content)
 	}

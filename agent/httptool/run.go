@@ -17,10 +17,10 @@ import (
 
 // run sends a call's request and reports the outcome.
 //
-// If a request that writes was sent and there is no clear response, the error wraps [agent.ErrOutcomeUnknown]. There
-// is no clear response if the connection broke, the time was up, or the status means neither success nor refusal. The
-// statuses 400 to 499, 501, 307 and 308 mean refusal. After any other error, nothing was done: the request was not
-// sent, the server refused it, or the request only reads.
+// If a request that writes was sent and there is no clear response, the error wraps [agent.ErrOutcomeUnknown]. A
+// response is missing or not clear if the connection broke, the time was up, or the status means neither success nor
+// refusal. The statuses 400 to 499, 501, 307 and 308 mean refusal. After any other error, nothing was done: the request
+// was not sent, the server refused it, or the request only reads.
 func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error) {
 	if o.offline {
 		return "", errUnknownEnvironment
@@ -49,7 +49,7 @@ func (o *operation) failed(err error, sent bool) error {
 	sentence := o.secrets.Out(egress.Sentence(err))
 	var refused *egress.Refused
 	switch {
-	case !sent, errors.As(err, &refused) && refused.Redirect: // after a 307 or 308, the redirecting server did nothing
+	case !sent, errors.As(err, &refused) && refused.Redirect: // a server that answers 307 or 308 did nothing
 		return fmt.Errorf("nothing was done: %s", sentence)
 	case o.effect == approvers.ReadOnly:
 		return errors.New(sentence)

@@ -120,8 +120,8 @@ func rejected(a *answer) error {
 	return fmt.Errorf("the server failed: %s: %w", said, agent.ErrOutcomeUnknown)
 }
 
-// unanswered returns the error of a call without an answer. If it is certain that the server did not execute the
-// call, the error says that nothing was done. If this is not certain, the error wraps agent.ErrOutcomeUnknown.
+// unanswered returns the error of a call without an answer. If the server certainly did not execute the call, the error
+// says that nothing was done. Otherwise, the error wraps agent.ErrOutcomeUnknown.
 func (s *server) unanswered(ctx context.Context, ses *session, f *flight, err error) error {
 	status := f.status.Load()
 	hint := statusHint(status, s.Server)

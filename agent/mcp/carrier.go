@@ -25,15 +25,15 @@ type carrier struct {
 	at      *url.URL
 	headers http.Header
 	refused atomic.Int64 // status code of the last refused request
-	broken  func()       // called when a request fails: the server may have restarted with other tools
+	broken  func()       // called when a request fails, because the server may have restarted with other tools
 }
 
 // errElsewhere is the error for a redirect to another scheme or host, and for too many redirects. The client does not
 // follow a redirect to another host, because the headers may be sent only to the server in the policy.
 var errElsewhere = errors.New("the server redirects to another address, and the bot does not follow; if that address is right, write it in the policy")
 
-// newCarrier returns the HTTP client for a server's address. It also returns plain, the client for the sign-in. The
-// client plain does not send the policy's headers.
+// newCarrier returns the HTTP client for a server's address. It also returns plain, a client for the sign-in that does
+// not send the policy's headers.
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -82,7 +82,7 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	}
 	id := questionID(raw)
 	r.ContentLength = int64(len(raw))
-	r.GetBody = nil // prevents a retry by net/http, which can't decide whether a retry is safe
+	r.GetBody = nil // without GetBody, net/http does not repeat the request; net/http can't know whether a repetition is safe
 	r.Body = &sending{Reader: bytes.NewReader(raw), f: f}
 	resp, err := c.send(r)
 	if err != nil {

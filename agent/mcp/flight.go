@@ -10,7 +10,7 @@ import (
 
 // flight is one call in progress, with its request and its answer.
 type flight struct {
-	token    string          // identifies the call in the server's messages about progress
+	token    string          // identifies the call in the server's progress messages
 	args     json.RawMessage // the approved bytes
 	progress func(agent.Progress)
 	ask      func(context.Context, agent.Form) (agent.Reply, error)

@@ -19,7 +19,7 @@ type outcome int
 
 const (
 	answers outcome = iota // a result
-	fails                  // an error: nothing was done, or the tool itself reports an error
+	fails                  // an error, which means that nothing was done, or that the tool itself reports an error
 	unclear                // it is unknown whether the tool did anything
 )
 
@@ -217,7 +217,7 @@ const maxGrowth = 128 << 20
 // watchMemory samples the size of the heap until stop is called.
 func watchMemory(t *testing.T) (stop func()) {
 	t.Helper()
-	was := debug.SetGCPercent(100) // so that the samples contain little garbage
+	was := debug.SetGCPercent(100) // frequent garbage collections, so that the samples contain little garbage
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -205,7 +205,7 @@ func outermost(raw []byte) object {
 var plainID = regexp.MustCompile(`^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*([0-9]{1,18})\s*,|\}\s*,\s*"id"\s*:\s*([0-9]{1,18})\s*\}\s*$`)
 
 // readMessage parses one message of a server. If the message is invalid, the returned object has the readable members.
-// If the id is readable, the call that the message answers fails immediately, and does not wait for its timeout.
+// If the id is one of them, the answered call fails immediately, and does not wait for its timeout.
 func readMessage(raw []byte) (object, error) {
 	if tooDeep(raw) {
 		return outermost(raw), fmt.Errorf("it is nested more than %d deep", maxDepth)

@@ -7,14 +7,14 @@ type limits struct {
 	start     time.Duration // limit for a handshake, including the start of the program
 	list      time.Duration // limit for reading the whole list of tools
 	ready     time.Duration // how long a call waits for a server that is starting
-	fresh     time.Duration // maximum age of the list for a call
-	again     time.Duration // interval between reads of the list if the server reports no change
+	fresh     time.Duration // how old the list may be when a call is sent
+	again     time.Duration // interval between reads of the list, if the server reports no change
 	probe     time.Duration // limit for a ping after a call that took too long
 	stream    time.Duration // how long a server may take to open the stream of unsolicited messages
 	backoff   time.Duration // delay after the first failure; each further failure doubles the delay
 	backoffTo time.Duration // maximum delay after a failure
-	steady    time.Duration // after a connection that lasted at least this long, the next delay is backoff again
-	soft      time.Duration // how long a program may take to exit after its input is closed, and after SIGTERM
+	steady    time.Duration // if a connection lasted at least this long, the next delay is backoff again
+	soft      time.Duration // how long a program may take to exit, first after its input is closed, and again after SIGTERM
 	write     time.Duration // how long a program may take to read a message from its standard input
 
 	message    int // bytes of one message

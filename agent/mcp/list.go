@@ -35,7 +35,7 @@ func (ses *session) list(ctx context.Context) ([]json.RawMessage, error) {
 	}
 	for name, n := range count {
 		if n > 1 {
-			delete(ses.known, name) // the name is not unique, so it is unknown which tool would be called
+			delete(ses.known, name) // two tools have this name, so nobody knows which of them would be called
 		}
 	}
 	ses.seen, ses.readAt = seen, time.Now()

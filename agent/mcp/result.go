@@ -27,7 +27,8 @@ const (
 	maxParts = 1000
 )
 
-// errLied returns the error for a result that can't be read, or violates the outputSchema in the tool's definition.
+// errLied returns the error for a result that can't be read, or does not match the outputSchema in the tool's
+// definition.
 func errLied(d definition, format string, args ...any) error {
 	return fmt.Errorf("%s ran, but %s, so its result was withheld; look up whether it succeeded, and don't assume it", d.name, fmt.Sprintf(format, args...))
 }

@@ -11,9 +11,9 @@ import (
 	"countersign/internal/redact"
 )
 
-// secretsOf returns the secrets that the policy gives a server. The server's output must not contain these secrets.
-// Secrets are the values of ${NAME}, and literal values whose name suggests a secret. A path is not a secret, even if
-// the file at the path contains one.
+// secretsOf returns the secrets that the policy gives a server. They are masked in the server's output. Secrets are the
+// values of ${NAME}, and literal values whose name suggests a secret. A path is not a secret, even if the file at the
+// path contains one.
 func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Values {
 	var out []string
 	take := func(name, text string, secret bool) {

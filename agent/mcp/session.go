@@ -37,7 +37,7 @@ type session struct {
 	listing sync.Mutex
 	page    atomic.Pointer[json.RawMessage] // the page of the list that was received last
 	known   map[string]json.RawMessage
-	seen    int64 // value of the field changes when the list was last read
+	seen    int64 // the value of the field changes when the list was read last
 	readAt  time.Time
 }
 
@@ -236,7 +236,7 @@ func (ses *session) alive() bool {
 	}
 }
 
-// lost returns the error for a connection that the client did not end.
+// lost returns the error for a connection that ended, but not by the client.
 func (ses *session) lost() error {
 	if why := ses.refused(); why != "" {
 		return errors.New(why)

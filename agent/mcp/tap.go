@@ -55,8 +55,8 @@ const (
 	questionKey = "countersign/question"
 	// executionKey is the name in _meta under which a call sends the execution's id to the server.
 	executionKey = "countersign/execution"
-	// refusedCode is the error code that the SDK gets in place of a rejected result. A server may send the same code.
-	// The answer in the flight shows whether the server or the tap set the code.
+	// refusedCode is the error code that the SDK gets if the tap rejects a result. A server may also send this code. The
+	// field refused of the answer shows that the tap has set it.
 	refusedCode = -32603
 )
 
@@ -128,7 +128,7 @@ func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 }
 
 // The method in processes a message of the server. It returns the message for the SDK, or nil if the message is
-// dropped. The parameter of is the call whose stream carried the message. If the call is unknown, the parameter is nil.
+// dropped. The parameter of is the call on whose stream the message came, or nil if there is no such call.
 func (t *tap) in(raw []byte, of *flight) []byte {
 	o, err := readMessage(raw)
 	if err != nil {
@@ -321,9 +321,9 @@ func marked(params object, key string) object {
 	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
 }
 
-// whose returns the question with a key, and the call to which it belongs. The call is the one whose stream carried
-// the question. If the stream is unknown, the call is the only call in progress. If no call or several calls are in
-// progress, the call is nil.
+// whose returns the question with a key, and the call to which it belongs. The call is the call on whose stream the
+// question came. If the question came on another stream, it belongs to the only call in progress. If there is not
+// exactly one call in progress, the call is nil.
 func (t *tap) whose(key string) (*question, *flight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -351,8 +351,8 @@ func (t *tap) forget(key string) {
 	}
 }
 
-// drop counts a dropped message. Of each connection, the first five dropped messages are logged, and then every
-// 10,000th.
+// drop counts a dropped message. For each connection, the first five dropped messages are logged, and then every
+// 10,000th dropped message.
 func (t *tap) drop(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

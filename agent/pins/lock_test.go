@@ -266,7 +266,7 @@ func TestReadBoundsTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := f.Truncate(65 << 20); err != nil { // sparse
+	if err := f.Truncate(65 << 20); err != nil { // a sparse file, which uses no disk space
 		t.Fatal(err)
 	}
 	if _, err := pins.Read(path); !errors.Is(err, pins.ErrLock) || !strings.Contains(err.Error(), "more than") {

@@ -23,13 +23,13 @@ type ActivityOptions struct {
 // at the end of the period.
 type Activity struct {
 	Since, Until time.Time
-	Policy       string // the hash of the policy in force; empty: it can't be read, so there are no Rules
+	Policy       string // the hash of the policy in force; empty: the policy can't be read, so Rules is empty
 	Roles        []*RoleFigures
 	People       []*PersonFigures
 	Tools        []*ToolFigures // at most MostTools, and OtherTools for the calls of further tools
 	Rules        []RuleFigures
 	Rejections   []Rejection // the newest, at most MostRejections
-	Rejected     int         // the number of all rejections; Rejections has only the newest
+	Rejected     int         // how many rejections there were in total
 	BreakGlass   int         // operators' approvals in place of the approvers
 	Pruned       int         // chains that retention removed in the period
 }
@@ -37,7 +37,7 @@ type Activity struct {
 // RoleFigures has the figures of a role.
 type RoleFigures struct {
 	DecisionStats
-	Asked      int       // stages that waited for the role, including stages to which escalation added the role
+	Asked      int       // stages that waited for the role, also if escalation had added the role
 	Waited     Durations // how long the role's stages waited until they ended, whatever the outcome
 	Unanswered int       // stages that ended because nobody decided in time
 	Escalated  int       // how often the lead was added to a stage of the role
@@ -48,8 +48,8 @@ type RoleFigures struct {
 type PersonFigures struct {
 	DecisionStats
 	ID    string  // the Slack user id, or operator:LOGIN
-	Asked int     // requests whose card this person got as a direct message, or to which this person was invited
-	Open  Waiting // of these, requests at a stage that the person has not decided
+	Asked int     // requests whose card the person got as a direct message, or to which the person was invited
+	Open  Waiting // those of the Asked requests that wait for the person, who has not decided their stage
 }
 
 // Waiting counts open requests.
@@ -72,7 +72,7 @@ type ToolFigures struct {
 	Asked     int    // requests
 	Approved  int
 	Timed     int // people's approvals whose decision time is recorded
-	Quick     int // of these, approvals that came too soon for the person to have read the card
+	Quick     int // those of the Timed approvals that came too soon for the person to have read the card
 	Changed   int // requests whose arguments an approver changed
 	Opposed   int // requests that somebody rejected, even if others allowed it
 	Rejected  int // requests that ended as rejected
@@ -83,8 +83,8 @@ type ToolFigures struct {
 	Refused   int // calls that nobody could have approved
 	Open      int
 	Observed  int // calls that did not run because of observe mode
-	Automatic int // runs that nobody was asked about
-	Granted   int // of these, runs under a grant
+	Automatic int // runs for which nobody was asked
+	Granted   int // those of the Automatic runs that ran under a grant
 	Failed    int // runs that failed, with or without approval
 	Unknown   int // runs whose outcome became unknown
 }
@@ -104,10 +104,10 @@ const MostTools = 2000
 // RuleFigures has the figures of a rule of the policy in force.
 type RuleFigures struct {
 	Tool    string
-	Number  int // in the tool's list, from 1
+	Number  int // the rule's position in the tool's list, from 1
 	When    string
 	Calls   int // calls of the tool whose records say which rules matched
-	Matched int // of these, calls that matched a rule with this condition
+	Matched int // those of the Calls that matched a rule with this condition
 	Last    time.Time
 }
 

@@ -20,7 +20,7 @@ type activityReader struct {
 	roles        map[string]*RoleFigures
 	people       map[string]*PersonFigures // by the Slack user id
 	tools        map[string]*ToolFigures
-	calls        map[string]int            // by tool: calls whose records say which rules matched
+	calls        map[string]int            // by tool: how many calls have records that say which rules matched
 	matches      map[[2]string]ruleMatches // by tool and rule
 	out          Activity
 }
@@ -87,10 +87,10 @@ func (f *activityReader) add(chain []approvers.AuditRecord, names map[approvers.
 type chainReader struct {
 	f       *activityReader
 	names   map[approvers.PersonID]string
-	broken  bool   // a record is missing, so it is not known whether the request is open
+	broken  bool   // a record is missing, so nobody knows whether the request is open
 	tool    string // empty: the chain is not about a call
 	asks    bool   // the call waits for people
-	waits   bool   // a stage is going on
+	waits   bool   // a stage has begun and has not ended
 	stages  [][]string
 	stage   int
 	began   time.Time            // when the stage began
@@ -100,7 +100,7 @@ type chainReader struct {
 	asked   map[string]time.Time // by Slack user id: when the person was first asked
 	decided map[string]bool      // the people who decided the current stage, or whose edit began it
 	editor  string               // the Slack user id of the last person who changed the arguments
-	once    map[string]bool      // the figures in which the call was counted
+	once    map[string]bool      // the figures in which the call was already counted
 	matched map[string]bool
 }
 

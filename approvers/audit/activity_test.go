@@ -87,7 +87,7 @@ func someActivity() [][]approvers.AuditRecord {
 			"4 unknown - why=stopped"),
 		chainOf("req_refused", "0 proposed - tool=wipe verdict=refuse", "0 closed - state=refused"),
 		chainOf("exec_auto", "0 proposed - tool=lookup verdict=auto", "0 executing - try=1", "1 executing - try=2", "2 executed - state=succeeded"),
-		chainOf("exec_limited", "0 proposed - tool=lookup verdict=auto"), // over its limit: the call becomes a request
+		chainOf("exec_limited", "0 proposed - tool=lookup verdict=auto"), // the limit of automatic runs is reached, so the call becomes a request
 		chainOf("exec_granted", "0 proposed - tool=refund verdict=ask grant=g stages=team rules=", "0 executing - grant=g"),
 		chainOf("exec_observed", "0 proposed - tool=wipe verdict=observed would=ask stages=team"),
 		chainOf("call_invalid", "0 proposed - tool=nonsense verdict=error"),

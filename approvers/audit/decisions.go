@@ -19,7 +19,7 @@ type DecisionStats struct {
 	Changed   int
 	Rejected  int
 	Timed     int // approvals whose decision time is recorded
-	Quick     int // approvals that came too soon after the card appeared for anybody to have read it
+	Quick     int // approvals that came so soon after the card appeared that nobody can have read the card
 	times     Durations
 }
 

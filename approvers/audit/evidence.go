@@ -69,7 +69,7 @@ func story(ctx context.Context, s store.Store, chain []approvers.AuditRecord, da
 		for _, a := range chain {
 			p, there, err := payloadOf(r, a)
 			if _, damaged := damagedRows(err); damaged {
-				there, err = true, nil // the payload is there, but damaged
+				there, err = true, nil // the payload exists, but is damaged
 			}
 			if err != nil {
 				return err
@@ -103,8 +103,8 @@ func payloadState(chain []approvers.AuditRecord, a approvers.AuditRecord, p appr
 	return evidence.Missing
 }
 
-// peopleOf returns the names of a request's people. Each name is the person's name in Slack when the request recorded
-// the person. peopleOf returns no names if the request was removed or is damaged.
+// peopleOf returns the names of a request's people. A name is the name that the person had in Slack when the request
+// recorded it. peopleOf returns no names if the request was removed or is damaged.
 func peopleOf(r store.Reader, chain string) (map[approvers.PersonID]string, error) {
 	names := map[approvers.PersonID]string{}
 	note := func(id approvers.PersonID, name string) {

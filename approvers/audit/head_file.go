@@ -28,7 +28,7 @@ type aheadError struct {
 	number uint64         // number of the newest missing head
 	head   approvers.Head // the newest missing head; zero: the file has only its beginning
 	hash   approvers.Sum  // hash of the newest missing head's text in the file
-	last   uint64         // the number of the store's last head; 0: the store has none
+	last   uint64         // the number of the store's last head; 0: the store has no heads
 }
 
 func (e *aheadError) Error() string { return fmt.Sprintf("%v (%s)", errAhead, e.file) }
@@ -138,7 +138,7 @@ func (f HeadFile) end() (string, error) {
 		return "", err
 	}
 	text := string(raw)
-	if from > 0 { // the text begins within a head; continue after that head's signatures
+	if from > 0 { // the text may begin within a head, so the function skips to the end of this head
 		_, text, _ = strings.Cut(text, "\n— ")
 		_, text, _ = strings.Cut(text, "\n\n")
 	}

@@ -29,10 +29,10 @@ type HeadShipper struct {
 	store  store.Store
 	log    *slog.Logger
 	wake   chan struct{}
-	upTo   atomic.Uint64 // the number of the last durable head; later ones are not shipped
+	upTo   atomic.Uint64 // the number of the last durable head; later heads are not shipped
 
 	mu    sync.Mutex
-	known bool // whether the last head in the target is known
+	known bool // the number of the target's last head is known
 	after uint64
 	err   error // the error of the last attempt
 }

@@ -87,7 +87,7 @@ func TestHeadsToSyslogInDatagrams(t *testing.T) {
 func TestHeadsToSyslogInStreams(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)
-	web := httptest.NewTLSServer(nil) // for its certificate
+	web := httptest.NewTLSServer(nil) // only its certificate is used
 	defer web.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(web.Certificate())

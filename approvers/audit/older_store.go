@@ -17,10 +17,10 @@ import (
 type OlderStore struct {
 	store, file string         // paths
 	database    bool           // the store is a database
-	Number      uint64         // number of the newest head that the store lacks; 0: a restored or copied database that lacks none
-	Head        approvers.Head // that missing head; zero: only its beginning was written
-	Hash        approvers.Sum  // hash of that head's text
-	last        uint64         // the number of the store's last head; 0: the store has none
+	Number      uint64         // number of the newest head that the store lacks; 0: the database was restored or copied, but lacks no head
+	Head        approvers.Head // the newest head that the store lacks; zero: the file has only the beginning of this head
+	Hash        approvers.Sum  // hash of the text of this head
+	last        uint64         // the number of the store's last head; 0: the store has no heads
 }
 
 func (o *OlderStore) Error() string {

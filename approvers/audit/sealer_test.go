@@ -192,7 +192,7 @@ func TestHeadsThatTheStoreLacks(t *testing.T) {
 	earlier.open(old)
 	for _, c := range []struct {
 		what, text string
-		lacks      uint64 // 0: none
+		lacks      uint64 // the number of the newest head that the store lacks; 0: the store lacks no head
 	}{
 		{"what the old store has", first, 0},
 		{"two more heads", whole, 3},
@@ -232,7 +232,7 @@ func TestHeadFileIsAheadOfTheStore(t *testing.T) {
 	s.head(2)
 	NewHeadShipper(HeadFile(path), s.db, s.log).Ship(t.Context())
 	before := readText(t, path)
-	early.n = 100 // with other records
+	early.n = 100 // the other store has other records
 	early.head(6)
 	c := NewHeadShipper(HeadFile(path), early.db, s.log)
 	c.Ship(t.Context())

@@ -17,8 +17,8 @@ type Report struct {
 	faults []string
 	more   int // the number of faults that are not listed
 
-	overwritten int                     // number of records of InstallationChain that later records have replaced
-	lost        []approvers.HistoryLoss // the losses at the salvage of the store, as far as the history records them
+	overwritten int                     // how many records of InstallationChain were replaced by later records
+	lost        []approvers.HistoryLoss // the records and payloads that were lost when the store was salvaged, according to the history
 
 	chains, records, payloads, erased int
 	prunings                          map[string][]approvers.Pruning // by chain, in the order in which they were recorded
@@ -40,7 +40,7 @@ type verification struct {
 	follows map[recordAt]string // the hash of a damaged record, according to the record that follows it
 
 	named             []approvers.HistoryLoss // the losses that the history records
-	unread, unwritten []recordAt              // lost records; records whose payload is missing without a record of its erasure
+	unread, unwritten []recordAt              // unread: lost records; unwritten: records whose payload is missing, although no record says that it was erased
 }
 
 // recordAt names a record.

@@ -41,7 +41,7 @@ func (v *verification) journal() error {
 	})
 	err := v.readJournal(pages)
 	close(pages)
-	_ = g.Wait() // it never fails
+	_ = g.Wait() // Wait never returns an error here
 	if err != nil || j.matched == v.records {
 		return err
 	}
@@ -50,7 +50,7 @@ func (v *verification) journal() error {
 
 // readJournal reads the journal, its records and the heads, page by page.
 func (v *verification) readJournal(pages chan<- journalRange) error {
-	var heads []store.Head // heads that were read already, but whose last entry is in a later page
+	var heads []store.Head // heads that were already read, and whose last entry is in a later page
 	lastHead := uint64(0)
 	for from := uint64(0); ; {
 		if err := v.ctx.Err(); err != nil {
@@ -70,7 +70,7 @@ func (v *verification) readJournal(pages chan<- journalRange) error {
 			p.found[i] = lookup{err == nil, x}
 		}
 		if from == 0 || len(entries) == 0 {
-			p.heads, from = heads, 0 // the journal ends here: there are no more entries, or the last one has the greatest possible number
+			p.heads, from = heads, 0 // the journal ends with this page: there are no more entries, or the last entry has the greatest possible number
 			heads = nil
 		}
 		for {
@@ -104,7 +104,7 @@ type journalCheck struct {
 	*verification
 	tree    approvers.Tree
 	matched int  // number of different records that the journal names
-	broken  bool // a head does not match the journal; later mismatches are not reported
+	broken  bool // a head did not match the journal, so later mismatches are not reported
 	good    uint64
 	pruned  map[string]*prunedChain
 	lost    map[recordAt]approvers.Sum // the journal's hashes of damaged records
@@ -164,7 +164,7 @@ func (j *journalCheck) entry(e approvers.JournalEntry, at lookup) {
 // times under the same name.
 type prunedChain struct {
 	nth  int    // index of the current pruning
-	seen uint64 // entries of that pruning so far
+	seen uint64 // how many journal entries of this pruning were read so far
 }
 
 // prunedOnce reports whether the entry belongs to a pruned part of the chain, according to the record of the pruning.

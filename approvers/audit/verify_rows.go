@@ -30,7 +30,7 @@ type rowNote struct {
 	row     approvers.AuditRow
 	kind    approvers.AuditKind
 	missing bool
-	lost    bool // the row keeps the place of a record that was lost
+	lost    bool // the row stands in place of a record that was lost
 	damaged bool // the row is damaged
 	follows bool // the previous record is damaged
 }
@@ -80,7 +80,7 @@ func (v *verification) allRows() error {
 	send()
 	close(work)
 	close(order)
-	_ = g.Wait() // none of them fails
+	_ = g.Wait() // the goroutines return no errors
 	v.judgeLost()
 	return err
 }
@@ -195,7 +195,7 @@ func (v *verification) take(b *rows, open *chainNotes) {
 	}
 }
 
-// tellsWhatIsGone lists the kinds of records that say which data the history lacks.
+// tellsWhatIsGone lists the kinds of records that say which data was removed from the history, or lost.
 var tellsWhatIsGone = map[approvers.AuditKind]bool{approvers.AuditErased: true, approvers.AuditPruned: true, approvers.AuditDamaged: true}
 
 // gone notes the missing data that a record reports: erased payloads, a pruned chain, or lost records.

@@ -65,8 +65,8 @@ func (w *People) SetAway(ctx context.Context, m Departure) (approvers.Absence, e
 // each absence adds audit records and notifies the stand-in.
 const mostDepartures = 20
 
-// awayOften reports whether a person has reached mostDepartures. Only SetAway checks this limit, so a person can always
-// end an absence.
+// awayOften reports whether a person has reached mostDepartures. Only SetAway checks this limit, so the person can
+// still end the current absence.
 func (t peopleTx) awayOften(who approvers.PersonID) (bool, error) {
 	records, err := t.Audit(approvers.AbsenceChain(who))
 	n := 0
@@ -129,7 +129,7 @@ func (t peopleTx) putAbsence(a approvers.Absence) (approvers.Absence, error) {
 	return a, nil
 }
 
-// t.present returns the people who are not away. If all are away, the result is all of them.
+// t.present returns the people who are not away. If all people are away, present returns all of them.
 func (t peopleTx) present(people []approvers.Identity) ([]approvers.Identity, error) {
 	away, err := view.AwayAt(t, t.now)
 	if err != nil || len(away) == 0 {
@@ -173,8 +173,8 @@ func (t peopleTx) recoverAbsences(shares store.Shares) error {
 
 // AbsenceChanged handles the start and the end of a person's absence, for each request that waits for the person. At
 // the start, AbsenceChanged schedules an availability check. At the end, AbsenceChanged only shows the card to the
-// person. An availability check could ask the lead, for example because the other people are in do-not-disturb at
-// midnight.
+// person. An availability check at this time could ask the lead without need, for example because the other people are
+// in do-not-disturb at midnight.
 func (w *People) AbsenceChanged(ctx context.Context, timer store.Timer, who approvers.Identity) error {
 	now := w.Now()
 	var a approvers.Absence
@@ -226,8 +226,8 @@ func (w *People) AccountChanged(ctx context.Context, inbox string, who approvers
 }
 
 // GroupChanged handles a change of a user group. For each request whose stage asks for the group, or for a role with
-// members of the group, GroupChanged schedules an availability check. roles are the roles with members of the group.
-// The callback "is" reports whether a stage's name of a user group means this group.
+// members of the group, GroupChanged schedules an availability check. roles are the roles with members of the group. A
+// stage names a user group by handle or id. The callback "is" reports whether such a name means this group.
 func (w *People) GroupChanged(ctx context.Context, inbox string, roles []string, is func(group string) bool) error {
 	ofRoles := waitsFor("", roles)
 	err := w.eachPending(ctx, func(r approvers.Request) bool {
@@ -337,7 +337,7 @@ func (w *People) ResolveAvailability(ctx context.Context, timer store.Timer, sna
 	})
 }
 
-// notePeople logs that a request lacks people who may decide it, or that it lacks none any more.
+// notePeople logs that a request has too few people who may decide it, or that it has enough people again.
 func (t *tx) notePeople(r, after approvers.Request) {
 	const advice = ": add people to its roles, or reject it. countersign pending lists the request"
 	was, lacks := approvers.LacksPeople(r), approvers.LacksPeople(after)
@@ -353,15 +353,15 @@ func (t *tx) notePeople(r, after approvers.Request) {
 	}
 }
 
-// sameUnreached reports whether two requests have the same problem, or none.
+// sameUnreached reports whether two requests have the same problem in Unreached, or both have no problem.
 func sameUnreached(a, b *approvers.Unreached) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
 // pendingRequest reads the request that a timer names. If the request or the policy has changed since snapshot was
 // read, pendingRequest returns errRequestChanged. If the request is not pending, pendingRequest clears the timer and
-// returns an empty request. If the timer was set again after snapshot was read, pendingRequest also returns an empty
-// request, because people must be looked up again. For example, a person's absence sets the timer again.
+// returns an empty request. If the timer was set again after snapshot was read, for example by a person's absence,
+// pendingRequest also returns an empty request. The new timer then starts a new look-up of the people.
 func (t requestsTx) pendingRequest(timer store.Timer, snapshot view.StageSnapshot) (approvers.Request, error) {
 	if _, still, err := jobs.Reread(t, timer); err != nil || !still {
 		return approvers.Request{}, err

@@ -59,8 +59,8 @@ func TestAnyOrder(t *testing.T) {
 type chaos struct {
 	*harness
 	changes int
-	running []string       // claimed by this process
-	ran     map[string]int // how often an execution was allowed to run
+	running []string       // executions that this process has claimed
+	ran     map[string]int // by execution: how often it was allowed to run
 }
 
 // c.fine fails the test for any error except a denial or ErrNotDue.
@@ -175,7 +175,7 @@ func (c *chaos) run(t *rapid.T) {
 	id := c.one(t, store.TimerRun)
 	for _, r := range c.running {
 		if r == id {
-			return // this process runs it already
+			return // this process already runs the execution
 		}
 	}
 	if id == "" {

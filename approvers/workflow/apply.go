@@ -77,7 +77,7 @@ func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 // Event is something that happened, for metrics and traces. Exactly one of the fields below Request is set.
 type Event struct {
 	At      time.Time // the time of the transaction
-	Turn    string    // the turn to which the event belongs
+	Turn    string    // the id of the turn to which the event belongs
 	Tool    string
 	Request *approvers.Request // the request after the event, if the event is about a request
 

@@ -66,8 +66,8 @@ func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
 	return t.audit(r.ID, approvers.AuditReplanned, "", facts, nil)
 }
 
-// auditTransition records the request's new stage or state. auditTransition skips a new request and a request whose
-// approval is used up. The use cases record these two transitions themselves, as "proposed" and "executing".
+// auditTransition records the request's new stage or state. auditTransition records nothing for a new request, and for
+// a request whose run starts. The use cases record these two transitions themselves, as "proposed" and "executing".
 func (t recordsTx) auditTransition(r approvers.Request, e approvers.Event) error {
 	facts := map[string]string{"tool": r.Tool, "state": string(r.State), "digest": r.Digest}
 	switch e := e.(type) {
@@ -117,9 +117,9 @@ func (t recordsTx) auditInvited(r approvers.Request, i approvers.Invite) error {
 	return t.audit(r.ID, approvers.AuditInvited, actor, facts, nil)
 }
 
-// auditMessageEdit records that a message was edited or deleted. The message led to a request or answered a question.
-// The parameter remark is the answer's number among the request's remarks, counted from 1. For the message that led to
-// the request, remark is empty.
+// auditMessageEdit records the edit or deletion of a message that led to a request, or that answered a question. The
+// parameter remark is the answer's number among the request's remarks, counted from 1. For the message that led to the
+// request, remark is empty.
 func (t recordsTx) auditMessageEdit(r approvers.Request, message string, w *approvers.MessageEdit, remark string) error {
 	what := map[bool]string{true: "deleted", false: "edited"}[w.Deleted]
 	var words any

@@ -21,11 +21,11 @@ import (
 // consequences are the rows that apply writes because of one event. Every change of a request also sets the request's
 // timers and updates its outbox messages. consequences does not list these rows, because every event causes them.
 type consequences struct {
-	timers   string // "+kind" is set, "-kind" is cleared
+	timers   string // "+kind": a timer of this kind is set; "-kind": it is cleared
 	audit    string // kinds of the request's new records
 	messages string // new messages, as "kind address"
 	cards    bool   // a lost card is posted again
-	turn     string // what happens to the call
+	turn     string // the change of the call
 	counted  string // the events reported to the metrics
 	doubt    bool   // the streak of unchanged approvals ends
 }
@@ -164,7 +164,7 @@ func TestWhatFollowsFromAnEvent(t *testing.T) {
 				}
 			}
 			r := h.ask(`issue_refund {"amount":600}`)
-			h.due() // handles the check of who can be reached
+			h.due() // handles the availability check
 			h.loseCard(r)
 			before := h.rowsOf(r)
 			counted = nil

@@ -52,7 +52,7 @@ func (t timersTx) updateTimersFor(r approvers.Request, e approvers.Event) error 
 		if r.State == approvers.Pending && r.ToolPreview.Making() {
 			return t.startPreview(r)
 		}
-	case approvers.StageStarted, approvers.LeadsLeft, approvers.DecisionMade: // perhaps nobody else may decide or can be reached
+	case approvers.StageStarted, approvers.LeadsLeft, approvers.DecisionMade: // now, perhaps nobody who may decide can be reached
 		if r.State == approvers.Pending {
 			return t.scheduleAvailability(r)
 		}
@@ -90,8 +90,8 @@ func (t timersTx) runSoon(r approvers.Request) error {
 	return t.SetTimer(store.Timer{Kind: store.TimerRun, Ref: r.Execution, Due: t.now, Affinity: store.ToConversation + r.Conversation})
 }
 
-// resetTimers sets all timers of an open request to the times that the request stores. resetTimers is needed if the
-// request's deadline is moved, or if the clock is set back.
+// resetTimers sets all timers of an open request to the times in the request. The timers can have other times after the
+// request's deadline was moved, or after the clock was set back.
 func (t timersTx) resetTimers(r approvers.Request) error {
 	if r.State == approvers.Approved {
 		return t.updateTimers(r, []approvers.Event{approvers.RequestApproved{}})
@@ -107,8 +107,8 @@ func (t timersTx) setOrClear(kind store.TimerKind, ref string, due time.Time) er
 	return t.SetTimer(store.Timer{Kind: kind, Ref: ref, Due: due})
 }
 
-// startPreview schedules a tool preview. If a preview is being made already, it is for the arguments before an edit, so
-// startPreview interrupts it.
+// startPreview schedules a tool preview. If another preview is still being made, it shows the arguments before an edit,
+// so startPreview interrupts it.
 func (t timersTx) startPreview(r approvers.Request) error {
 	t.interrupts[handled{store.TimerPreview, r.ID}] = true
 	return t.SetTimer(store.Timer{Kind: store.TimerPreview, Ref: r.ID, Due: t.now})

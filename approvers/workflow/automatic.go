@@ -13,7 +13,7 @@ import (
 // request for the call. If the tool has changed, or the current policy forbids the call or only observes it, automatic
 // ends the call.
 func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers grantOwners) (bool, error) {
-	e.Grant = "" // drops the grant that was found at the proposal; below, automatic looks for a grant again
+	e.Grant = "" // removes the grant that was found when the call was proposed; below, automatic looks for a grant again
 	if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
 		return false, err
 	}
@@ -44,7 +44,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	}
 	p, _ := t.policy.Tool(e.Tool, turn.Agent)
 	args, err := approvers.StrictArgs(e.Args, p.ReadsNumbers())
-	if err != nil { // an earlier policy did not read these numbers, so it accepted numbers that can't be read exactly
+	if err != nil { // the call was accepted under an earlier policy, which did not read these numbers
 		return false, t.voidCall(call, *e, "the policy changed: "+plainFault(err))
 	}
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}

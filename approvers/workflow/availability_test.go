@@ -59,8 +59,8 @@ func TestWhoStandsInIsAsked(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLastAbsenceIsShownAnew checks that the message about an absence is updated only once. The update comes
-// when another absence replaces the absence, or when the absence ends.
+// TestOnlyTheLastAbsenceIsShownAnew checks that the message about an absence is updated only once: when another absence
+// replaces this absence, or when it ends.
 func TestOnlyTheLastAbsenceIsShownAnew(t *testing.T) {
 	h := newHarnessWith(t, withDeputy)
 	for range 4 {

@@ -16,7 +16,7 @@ import (
 func TestTokensOfADay(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) { p.Budgets.Tokens = 1_000 }))
-	for range 2 { // with 999 tokens used, one more call is made, however large it is
+	for range 2 { // with 999 tokens used, one more call is made, even if it needs many tokens
 		turn := h.say(alice, "a question").Turn
 		b := h.begin(turn)
 		h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "an answer", 999))

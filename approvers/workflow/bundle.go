@@ -102,7 +102,7 @@ func (t cardsTx) wantBundle(r approvers.Request, to string) error {
 }
 
 // leaveBundle takes a request out of its bundle if the request's arguments were edited, or if the request has moved to
-// other approvers. The request then has its own card. The bundle's card then says only that the request has left.
+// other approvers. The request then has its own card, and the bundle's card only says that the request has left.
 func leaveBundle(r approvers.Request, events []approvers.Event) (approvers.Request, []approvers.Event) {
 	if !r.Bundled() || r.State != approvers.Pending {
 		return r, events
@@ -170,8 +170,8 @@ func (t cardsTx) bundlePlaces(s store.OutboxMessage) (places []string, err error
 }
 
 // DecideAll approves or rejects all undecided requests of a bundle in one transaction. Each decision covers the digest
-// of its own request. DecideAll skips a request if the person's decision on it counts already. If another request can't
-// be decided, DecideAll decides no request, and returns the request that can't be decided.
+// of its own request. DecideAll skips a request if the person's decision on it counts already. If any other request
+// can't be decided, DecideAll decides none of the requests, and returns this one.
 func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) (approvers.Request, error) {
 	var inTheWay approvers.Request
 	err := w.click(ctx, "decide all", c, func(t *tx) (*approvers.Denied, error) {
@@ -237,8 +237,8 @@ func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (deci
 	return m, denied, nil
 }
 
-// deniedAll records the denied attempt to decide a bundle. m is the decision that was denied. deniedAll also writes the
-// changes that the current policy makes to the request of m.
+// deniedAll records the denied attempt to decide a bundle. m is the decision that was denied. The current policy may
+// have changed the request of m, so deniedAll also writes the request.
 func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
 	if m.stored.ID == "" {
 		return nil

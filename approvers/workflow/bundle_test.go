@@ -70,7 +70,7 @@ func TestBundle(t *testing.T) {
 	rs := h.bundled(`issue_refund {"amount":1}`, `apply_discount {"a":2}`, `search_orders {}`, `issue_refund {"amount":3}`, `cancel_account {"a":4}`,
 		`issue_refund {"amount":900}`, `issue_refund `+long)
 	want := strings.Join([]string{
-		`role:team-lead [{"amount":1} {"amount":3} {"amount":900}]`, // the last has a second stage too
+		`role:team-lead [{"amount":1} {"amount":3} {"amount":900}]`, // the last call also has a second stage
 		`channel:#support-approvals {"a":2}`,
 		`role:finance-director {"a":4}`,
 		`role:team-lead ` + long,

@@ -32,7 +32,7 @@ type callersTx struct{ *tx }
 type CallerProblem struct {
 	Code    CallerCode
 	Detail  string
-	Request string        // the request that the problem is about; empty: there is none
+	Request string        // the id of the request that the problem is about; empty: the problem is about no request
 	Again   time.Duration // how long the caller should wait before it tries again; zero: unknown
 }
 
@@ -48,36 +48,36 @@ type CallerCode string
 
 // These are the codes of CallerProblem.
 const (
-	CallerUnknown      CallerCode = "unauthorized"      // the policy has no such client, or other credentials for it
+	CallerUnknown      CallerCode = "unauthorized"      // the policy has no client with this name and these credentials
 	CallerNotFound     CallerCode = "not_found"         // the caller has no such request
 	CallerTool         CallerCode = "tool_not_allowed"  // the policy does not let the caller ask for the tool
 	CallerToolBlocked  CallerCode = "tool_blocked"      // nobody may call the tool now
-	CallerArgs         CallerCode = "invalid_arguments" // the arguments are refused
-	CallerKeyReused    CallerCode = "key_reused"        // the key was used with another body
-	CallerPending      CallerCode = "too_many_pending"  // too many of the caller's requests wait
-	CallerOften        CallerCode = "too_many_requests" // the caller's cap is reached
-	CallerBudget       CallerCode = "budget_used_up"    // the day's calls are used up
-	CallerMode         CallerCode = "wrong_mode"        // Countersign runs the call
-	CallerClaimed      CallerCode = "already_claimed"   // the approval was used up
-	CallerNotApproved  CallerCode = "not_approved"      // the call may not be run now
-	CallerOtherArgs    CallerCode = "other_arguments"   // the hash does not belong to the current arguments
-	CallerNotClaimed   CallerCode = "not_claimed"       // the call was not claimed
-	CallerOutcomeKnown CallerCode = "outcome_known"     // another outcome is recorded
+	CallerArgs         CallerCode = "invalid_arguments" // the bot refuses the arguments
+	CallerKeyReused    CallerCode = "key_reused"        // the key was used before, with another body
+	CallerPending      CallerCode = "too_many_pending"  // too many of the caller's requests wait for a decision
+	CallerOften        CallerCode = "too_many_requests" // the caller has reached its limit of requests
+	CallerBudget       CallerCode = "budget_used_up"    // the caller has used up its calls for the day
+	CallerMode         CallerCode = "wrong_mode"        // the caller can't do this, because Countersign runs the call itself
+	CallerClaimed      CallerCode = "already_claimed"   // the approval was used up before
+	CallerNotApproved  CallerCode = "not_approved"      // the call may not run now
+	CallerOtherArgs    CallerCode = "other_arguments"   // the hash in the claim is not the hash of the current arguments
+	CallerNotClaimed   CallerCode = "not_claimed"       // the caller reported an outcome without having claimed the call
+	CallerOutcomeKnown CallerCode = "outcome_known"     // the store already has another outcome
 	CallerOver         CallerCode = "already_over"      // too late to withdraw: the call has ended, or its run has begun
-	CallerNoQuestion   CallerCode = "no_question"       // there is no such question to answer
+	CallerNoQuestion   CallerCode = "no_question"       // the request has no open question with this number
 	CallerPaused       CallerCode = "paused"            // everything is paused
 )
 
 // CallerCall is a call as a client proposes it.
 type CallerCall struct {
 	Client  approvers.Client
-	Key     string // the client's name for the request; empty: until its result is delivered, an identical call is the same request
+	Key     string // the client's name for the request; empty: an identical call is the same request until the result is delivered
 	Body    string // SHA-256 of the request's body in hex; only with a key
 	Mode    approvers.CallerMode
 	Tool    string
 	Args    json.RawMessage // the exact bytes
 	Edits   bool            // the client can use arguments that approvers have changed
-	For     string          // id of the Slack user for whom the client says that it acts, without proof; empty: nobody
+	For     string          // id of the Slack user for whom the client says, without proof, that it acts; empty: the client names nobody
 	Summary string
 	// ClientState is a text that Countersign returns to the client unchanged. Callers.Last uses it to find an earlier
 	// request.
@@ -98,8 +98,7 @@ func ofCaller(conversation string) bool {
 	return strings.HasPrefix(conversation, callerConversation) || approvers.IsCallerScope(conversation)
 }
 
-// callerHash returns a hash of several parts. The encoding of the parts is unambiguous: two different lists of parts
-// are never encoded as the same bytes.
+// callerHash returns a hash of several parts. Different lists of parts are never encoded as the same bytes.
 func callerHash(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -149,8 +148,8 @@ func isIdentical(conv store.Conversation, p CallerCall) bool {
 	})
 }
 
-// callOfCaller returns the call of a caller's conversation. If a caller repeats a rejected call with a new key, the key
-// gets a conversation that only refers to the rejected request. For such a conversation, callOfCaller returns no call.
+// callOfCaller returns the call of a caller's conversation. There is one kind of conversation without a call: if a
+// caller repeats a rejected call with a new key, the key gets a conversation that only refers to the rejected request.
 func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 	conv, err := r.Conversation(conversation)
 	if err != nil || conv.Caller == nil {
@@ -172,8 +171,8 @@ func (w *Callers) Mend(ctx context.Context, err error) bool {
 
 // Propose stores a client's call, and decides whether the call may run, waits for people, or is refused. If the call
 // repeats an earlier call, Propose returns the id of the existing request, and again is true. If people rejected an
-// identical call shortly before, Propose returns the id of the rejected request. Then again is false if p has a key,
-// because the key is new.
+// identical call shortly before, Propose returns the id of the rejected request. In this case, again is false if p has
+// a key, because this key is new.
 func (w *Callers) Propose(ctx context.Context, p CallerCall) (id string, again bool, err error) {
 	team := ""
 	if w.Team != nil {
@@ -226,7 +225,7 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	}
 	if rejected != "" { // the new conversation, and so the key, refers to the request that was rejected
 		conv.Caller.Request, conv.Place = rejected, conv.Place+"/"+conv.ID
-		conv.Caller.Summary, conv.Caller.ClientState = "", "" // nobody reads them, and Erase would not find them
+		conv.Caller.Summary, conv.Caller.ClientState = "", "" // this conversation needs neither text, and Erase would not find them here
 		t.note(slog.LevelInfo, "a caller repeats a call that was rejected shortly before; nobody is asked again", "client", client.Name, "tool", p.Tool, "request", rejected)
 		return rejected, false, t.PutConversation(conv)
 	}
@@ -543,7 +542,7 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		who := conv.Caller.Caller.Identity()
 		switch {
 		case e.State == state && (e.Result == text || state == approvers.ExecutionUnknown) && !e.Unrun:
-			return nil // a repetition
+			return nil // the caller repeated its report
 		case e.State == approvers.ExecutionNone:
 			if err := t.callers.claimedAfterBackup(conv, call, e); err != nil || state == approvers.ExecutionUnknown {
 				return err
@@ -565,9 +564,10 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// claimedAfterBackup records that the outcome of a run is unknown, if the store was restored from a backup in which the
-// run had not begun. The caller may have claimed the call after the backup. The call can't be claimed again. In all
-// other cases, claimedAfterBackup returns a problem, because the call was not claimed.
+// claimedAfterBackup handles a caller's report about a call that was not claimed according to the store. If the store
+// was restored from a backup, the caller may have claimed the call after the backup. claimedAfterBackup then records
+// that the run's outcome is unknown, and the call can't be claimed again. In all other cases, claimedAfterBackup
+// returns a problem.
 func (t callersTx) claimedAfterBackup(conv store.Conversation, call store.Call, e approvers.Execution) error {
 	c, err := view.ReadCaller(t, conv, call)
 	if err != nil {
@@ -694,7 +694,7 @@ func (t callersTx) wait(e approvers.Execution, agent string) error {
 
 // lease sets the timer for a run. The caller has to report the outcome before the timer is due.
 func (t callersTx) lease(e approvers.Execution) error {
-	within := time.Hour // for a client that was removed from the policy
+	within := time.Hour // used if the client was removed from the policy
 	if c, ok := t.policy.Client(e.Caller); ok {
 		within = c.OutcomeWithin
 	}

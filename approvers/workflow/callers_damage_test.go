@@ -35,8 +35,8 @@ func (h *harness) spoil(bucket, id string) {
 }
 
 // The test damages one record of a caller's request, in each state of the request. The call must run at most once, and
-// only if it was allowed. The result of a call that has run must not say that the call did not run. The call must get a
-// result that the caller can read. A repetition with the same key must find the call.
+// only if it was allowed. The result of a call that has run must not say that the call did not run. The caller must get
+// a result of the call. A repetition with the same key must find the call.
 func TestCallersDamaged(t *testing.T) {
 	const refund, search = `issue_refund {"amount": 5}`, `search_orders {}`
 	for state, spec := range map[string]string{

@@ -54,8 +54,8 @@ func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id str
 }
 
 // Undelivered undoes Delivered. The gateway calls Undelivered if the caller closed its connection before it received
-// the answer. The caller's next identical call then gets the stored result. If another identical call became a new
-// request in the meantime, the next call repeats the new request.
+// the answer. The caller's next identical call then gets the stored result. If another identical call has become a new
+// request since Delivered, the next identical call repeats the new request.
 func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id string) error {
 	return w.update(ctx, "not delivered to a caller", func(t *tx) error {
 		conv, _, err := t.callers.own(client, id)

@@ -8,9 +8,9 @@ import (
 	"countersign/store"
 )
 
-// Last returns the id of the client's last request whose call is identical to p, and which has a key and the
-// ClientState of p. If there is no such request, Last returns "". Last does not find a request that already had its
-// result when an identical call with another ClientState was proposed.
+// Last returns the id of the client's last request that has a key, the ClientState of p, and a call identical to p. If
+// there is no such request, Last returns "". There is one exception: if a request had its result before an identical
+// call with another ClientState was proposed, Last no longer finds the request.
 func (w *Callers) Last(ctx context.Context, p CallerCall) (id string, err error) {
 	p.Key = "any"
 	same := fingerprint(p)
@@ -33,7 +33,7 @@ func earlierKey(fingerprint, clientState string) string {
 	return "state\x00" + fingerprint + "\x00" + clientState
 }
 
-// keepLast gives the last request with the fingerprint of p a key, by which Last still finds this request later. The
+// keepLast gives a key to the last request with the fingerprint of p, so that Last still finds this request later. The
 // store finds only the last request with a fingerprint, so keepLast must be called before p becomes the last request.
 // keepLast does nothing if the request has a result, has no ClientState, or has the ClientState of p.
 func (t callersTx) keepLast(p CallerCall) error {

@@ -30,7 +30,7 @@ func TestCallersNamed(t *testing.T) {
 	again := callerCall("b", `issue_refund {"amount":1}`, state("s-2"))
 	second := h.callerAsks(again)
 	last(again, second)
-	last(call, first) // the second request does not hide the first one
+	last(call, first) // Last still finds the first request
 	last(callerCall("", `issue_refund {"amount":1}`, state("s-3")), "")
 	last(callerCall("", `issue_refund {"amount":2}`, state("s-1")), "")
 	foreign := call
@@ -53,7 +53,7 @@ func TestCallersNamed(t *testing.T) {
 		t.Error("the key of a request was moved to another request")
 	}
 	wantProblem(t, h.Callers.Name(h.ctx(), other, "run", first), workflow.CallerNotFound)
-	last(again, second) // a key is not a call
+	last(again, second) // a further key of the first request does not change the result of Last
 
 	h.approve(lead, second)
 	h.ok(h.claims(second))
@@ -65,7 +65,7 @@ func TestCallersNamed(t *testing.T) {
 	last(again, second)
 	third := h.callerAsks(callerCall("c", `issue_refund {"amount":1}`, state("s-1")))
 	last(call, third)
-	last(again, "") // the second request is over, so nobody continues it
+	last(again, "") // the second request has ended, so Last no longer finds it
 
 	h.ok(h.Callers.Withdraw(h.ctx(), ci, first, ""))
 	h.ok(h.Callers.Withdraw(h.ctx(), ci, third, ""))

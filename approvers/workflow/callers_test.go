@@ -574,7 +574,7 @@ func TestCallersRetention(t *testing.T) {
 	})
 	id, unknown, key := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`)), h.callerAsks(callerCall("2", `search_orders {}`)), callerCall("3", `issue_refund {"amount": 5}`)
 	h.reject(lead, id)
-	h.callerAsks(key) // stands for the rejected request
+	h.callerAsks(key) // the new key refers to the rejected request
 	h.ok(h.claims(unknown))
 	h.ok(h.Callers.Report(h.ctx(), ci, unknown, approvers.ExecutionUnknown, ""))
 	run := h.callerView("ci", unknown).Execution.ID

@@ -18,7 +18,7 @@ func (t cardsTx) changeCardQueue(address string, change func(*settings.CardQueue
 	if err != nil {
 		return l, err
 	}
-	before := settings.CardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round} // without Turns, which changes only together with Open
+	before := settings.CardQueue{Open: slices.Clone(l.Open), Held: slices.Clone(l.Held), Round: l.Round} // Turns is left out, because Turns changes only together with Open
 	change(&l)
 	turn := l.Admit(t.policy.Caps.Approver)
 	if l.Equal(before) {
@@ -176,7 +176,7 @@ func (t cardsTx) recountCardQueues(id string) error {
 	if err != nil || r.State != approvers.Pending {
 		return err
 	}
-	r, dequeued, err := t.leaveCardQueues(r, false) // if the cap is higher now, this also shows the next requests
+	r, dequeued, err := t.leaveCardQueues(r, false) // if the cap is higher now, leaveCardQueues also shows the next requests
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (t cardsTx) recountCardQueues(id string) error {
 	if len(shown) == len(r.QueuedAt) {
 		return nil
 	}
-	for _, address := range shown { // the request's card was open before the cap existed
+	for _, address := range shown { // adds a request whose card was open before the cap existed
 		if slices.Contains(r.QueuedAt, address) {
 			continue
 		}

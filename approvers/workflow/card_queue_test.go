@@ -93,7 +93,7 @@ func TestLine(t *testing.T) {
 	}
 	h.withdrawn(rs[1].ID)
 	h.wantLine(rs, "2 open, [4 5] wait")
-	h.reject(lead, rs[5].ID) // from the command line, or from an escalation's card
+	h.reject(lead, rs[5].ID) // an approver can decide a queued request from an escalation's card
 	h.withdrawn(rs[4].ID)
 	h.wantLine(rs, "2 open, [] wait")
 	h.clock.pass(expiresAfter)
@@ -226,7 +226,7 @@ func TestCapChanges(t *testing.T) {
 	h.wantLine(rs, "3 open, [4 5 6] wait")
 	h.policy.Store(policy("policy-5", func(p *approvers.Policy) { p.Caps.Approver, p.Approvers[1].Cards = 1, "#leads" }))
 	h.ok(h.Requests.Reevaluate(h.ctx()))
-	h.wantLine(rs, "0 open, [] wait") // they wait at the address to which cards go now
+	h.wantLine(rs, "0 open, [] wait") // the requests wait at the new address of the cards
 	if l := h.lineAt("channel:#leads"); len(l.Open) != 1 || len(l.Held) != 5 {
 		t.Errorf("at the new place: %+v", l)
 	}

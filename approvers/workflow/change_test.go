@@ -59,7 +59,7 @@ func TestThePolicyChangesWhileItWaits(t *testing.T) {
 		h.policy.Store(policy("policy-2", func(p *approvers.Policy) {
 			p.Tools[4].Risk, p.Approvers[1].CanApprove = approvers.High, []string{"*"}
 		}))
-		_, err := h.Requests.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID)) // any person's click updates the plan
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, r.ID)) // also a click that is denied updates the plan
 		wantDenied(t, err, approvers.DeniedNotMember)
 		out := h.wantState(r.ID, approvers.Pending)
 		if got := out.Plan.Stages[0].Approver; got != "team-lead" {

@@ -23,12 +23,12 @@ type channelState struct {
 	Lost  bool      `json:"lost"`
 	Since time.Time `json:"since"`
 	Cause string    `json:"cause"`
-	Told  bool      `json:"told"` // the operator was notified
+	Told  bool      `json:"told"` // the operator was told of the loss
 	// Shared means that the bot can write in the channel, but people of other organisations can read it. The bot then
 	// removes open cards from the channel. Messages in people's conversations stay.
 	Shared bool     `json:"shared,omitempty"`
 	Names  []string `json:"names,omitempty"` // other names under which the channel was recorded as lost
-	Left   []string `json:"left,omitempty"`  // outbox messages whose old Slack messages stayed in the channel
+	Left   []string `json:"left,omitempty"`  // the ids of outbox messages whose old Slack messages are still in the channel
 }
 
 func readChannelState(r store.Reader, name string) (p channelState, s store.Setting, err error) {
@@ -103,8 +103,8 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 	return err
 }
 
-// channelLost marks a channel as lost, and schedules the move of the channel's open messages. The parameter matters is
-// true if the loss has an effect on messages. channelLost then logs one error for the operator.
+// channelLost marks a channel as lost, and schedules the move of the channel's open messages. If the loss has an effect
+// on messages, the parameter matters is true, and channelLost logs one error for the operator.
 func (t channelsTx) channelLost(name, cause string, matters bool) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || p.Lost && (p.Told || !matters) {
@@ -181,7 +181,7 @@ func (t channelsTx) channelRestored(name string) error {
 	for _, id := range p.Left {
 		s, err := t.OutboxMessage(id)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // the message was erased since
+			continue // the outbox message was erased after the loss
 		}
 		if err != nil {
 			return err
@@ -273,7 +273,7 @@ func (t channelsTx) leaveOtherChannels(name string) error {
 func (t channelsTx) leaveChannel(name string, refs ...string) error {
 	p, _, err := readChannelState(t, name)
 	if err != nil || !p.Lost {
-		return err // the bot is back already
+		return err // the bot can write in the channel again
 	}
 	for _, ref := range refs {
 		messages, err := t.OutboxMessagesOf(ref)

@@ -98,7 +98,7 @@ func TestALostChannel(t *testing.T) {
 	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(next.ID, store.OutboxCard).ID, "not_in_channel", "C-leads"))
 	h.due()
 	again := h.requestIn(h.sayIn("500.1", bob, "five").Turn, `issue_refund {"amount":5}`)
-	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(again.ID, store.OutboxCard).ID, "channel_not_found", "#leads")) // under the channel's other name
+	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(again.ID, store.OutboxCard).ID, "channel_not_found", "#leads")) // the channel has another name here
 	h.due()
 	if got := h.where(next.ID, again.ID); got != "card role:team-lead, card role:team-lead" {
 		t.Errorf("new cards are at: %s", got)

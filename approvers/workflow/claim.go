@@ -16,9 +16,9 @@ import (
 const lease = time.Minute
 
 // Claim uses up the permission for one run, and stores the state executing. The tool is called after Claim has
-// returned. If the call may not run, run is false. For example, the request is not approved any more. Or the limit of
-// automatic runs is reached, so Claim has opened a request. Or the process of an earlier run stopped, and a person must
-// report the outcome of that run. During a pause, Claim returns ErrPaused.
+// returned. If the call may not run, run is false. Examples: the request is no longer approved; the limit of automatic
+// runs is reached, so Claim has opened a request; the process stopped during an earlier run, and a person must report
+// the outcome of that run. During a pause, Claim returns ErrPaused.
 func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Execution, run bool, err error) {
 	givers, err := w.grantOwners(ctx, execution)
 	if err != nil {
@@ -34,7 +34,7 @@ func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Executi
 		if err != nil {
 			return err
 		}
-		if e.Caller != "" { // its caller claims it: see Callers.Claim
+		if e.Caller != "" { // the call's caller claims the execution: see Callers.Claim
 			return t.ClearTimer(store.TimerRun, execution)
 		}
 		if pausable(e) {
@@ -106,7 +106,7 @@ func (t runsTx) begun(e approvers.Execution) (begun, known bool) {
 }
 
 // start stores the state executing. If the arguments don't match their digest, or the request has another digest, start
-// returns false. The run is then failed. If an earlier try may have acted, the outcome is unknown instead.
+// returns false. The execution then fails, or its outcome is unknown because an earlier try may have acted.
 func (t runsTx) start(e *approvers.Execution, transition func(approvers.Execution, string, time.Time) (approvers.Execution, error)) (bool, error) {
 	owner := t.w.owner
 	if e.Caller != "" {

@@ -23,7 +23,7 @@ type act struct {
 	Away   time.Duration // how long the person says that they are away; Other stands in
 	Allow  int
 	Remark approvers.RemarkKind
-	HandOn bool // to Other
+	HandOn bool // hand the request on to Other
 	Take   bool // withdraw the request
 	Other  approvers.Identity
 	Args   string
@@ -65,7 +65,7 @@ func (w *environment) handle(ctx context.Context, t store.Timer) error {
 		_, err = w.Requests.Decide(ctx, c)
 	}
 	if errors.As(err, &denied) {
-		return nil // the person is told
+		return nil // the bot tells the person that the action was denied
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func (w *environment) showAt(ctx context.Context, t store.Timer) error {
 		return w.Outbox.Expand(ctx, t.Ref, persons(users...))
 	}
 	w.reach(notPosted)
-	p := w.posts[s.Message.ID] // a lost post is found again by its outbox message's id
+	p := w.posts[s.Message.ID] // by the id of the outbox message, the bot also finds a post that it did not record
 	p.kind, p.ref, p.posts = s.Message.Kind, s.Message.Ref, p.posts+1
 	p.shown = workflow.SentMessage{Body: fmt.Appendf(nil, `{"n":%d}`, p.posts)}
 	if s.Execution != nil {

@@ -27,16 +27,16 @@ type environment struct {
 	posts      map[string]posted // by outbox message
 	calls      map[string]int    // how often a tool was called, by execution; the execution's id is the idempotency key
 	acts       map[string]int    // how often a tool acted, by execution; an idempotent tool acts once under one key
-	cut        map[string]int    // how many runs were interrupted by a crash, by execution
+	cut        map[string]int    // by execution: how many of its runs a crash interrupted
 	acted      map[string]bool   // the messages that people have acted on
 	crashes    int
 	script     []string       // the calls that the model requests in its first step
 	then       []string       // the calls that the model requests in its second step, if any
 	silent     bool           // nobody decides anything
 	previews   map[string]int // how often a tool made a preview of a call, by digest
-	muted      bool           // nobody reports on an unknown outcome
+	muted      bool           // people do not report unknown outcomes
 	allow      int            // how many more calls the first approver allows by a grant
-	aside      []act          // actions on the first card before anybody decides, in order
+	aside      []act          // actions of people on the first card, in order, before anybody decides
 }
 
 type posted struct {
@@ -180,7 +180,7 @@ func (w *environment) step() bool {
 		store.TimerAvailability: w.resolveAvailability, store.TimerRemind: w.remind, store.TimerAway: w.absenceChanged,
 		store.TimerLeftover: func(ctx context.Context, t store.Timer) error { return w.Outbox.TriedLeftovers(ctx, t.Ref, nil) }, // Slack deletes everything here
 		store.TimerWebhook:  func(ctx context.Context, t store.Timer) error { return w.Callers.Told(ctx, t, "", "") },           // no client has a webhook here
-		store.TimerCatchUp:  func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) },   // there is no history
+		store.TimerCatchUp:  func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) },   // Slack has no messages to read again
 	}
 	for kind, worker := range w.Workers() {
 		handlers[kind] = worker.Handle

@@ -106,7 +106,7 @@ func (s *crashSum) allPoints(t *testing.T, stride int) {
 			// The process is killed while the tool runs, and again at a later point.
 			for _, muted := range []bool{false, true} {
 				if muted && effect != approvers.Unprotected {
-					continue // nobody is asked to report
+					continue // people are asked about runs only for unprotected tools
 				}
 				for n, crashed := 1+i%again, 2; crashed == 2 && !t.Failed(); n += again {
 					after := 0

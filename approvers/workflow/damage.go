@@ -94,7 +94,7 @@ func (t damageTx) closeAll(all []store.Damage) error {
 	})
 	type damaged struct {
 		store.Damage
-		of []string // the ids of the records to which it belongs
+		of []string // the ids of the records to which the damaged record belongs
 	}
 	var aside []damaged
 	for _, x := range all {
@@ -214,7 +214,7 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	if store.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	began = began || err == nil && e.State != approvers.ExecutionNone && !e.Unrun // records of the history may be lost, too
+	began = began || err == nil && e.State != approvers.ExecutionNone && !e.Unrun // the stored run also counts, because audit records may be lost
 	if began || call.Outcome != "" {
 		r.State, r.ClosedAt, r.Reason = approvers.Consumed, t.now, whyDamaged
 		if !began {
@@ -240,7 +240,7 @@ func (t damageTx) voidRequest(r approvers.Request) error {
 	}
 	closed, events, denied := r.Void(t.deciding(), whyDamaged)
 	if denied != nil {
-		return denied // can't happen: Void denies only closed requests
+		return denied // can't happen: Void denies only requests that have ended
 	}
 	closed.Damaged = true
 	return t.apply(closed, events)
@@ -636,7 +636,7 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		conv.Turn = turn
 	}
 	return func() error {
-		// The store has lost which change the webhook got last, so the webhook may get the latest change again.
+		// The store no longer knows which change the webhook got last, so the webhook may get the latest change again.
 		if err := t.SetTimer(store.Timer{Kind: store.TimerWebhook, Ref: call, Due: t.now, Lane: caller.Name}); err != nil {
 			return err
 		}
@@ -648,6 +648,6 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		if err != nil || e.State != approvers.ExecutionNone {
 			return store.IgnoreNotFound(err)
 		}
-		return t.endRun(e, call) // the store has lost for whom the caller acts, so the call may need approval
+		return t.endRun(e, call) // the person for whom the caller acts is lost, so the call may need approval
 	}, t.PutConversation(conv)
 }

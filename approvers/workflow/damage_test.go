@@ -41,8 +41,8 @@ type wreckage struct {
 
 type wreckedRequest struct {
 	id, call, digest string
-	people           []approvers.Identity // who approves the request from here on
-	needs            int                  // how many more approvals the request needs
+	people           []approvers.Identity // the people who approve the request after the damage
+	needs            int                  // how many approvals are still missing
 }
 
 // wreckable creates the store in a synctest bubble. The clock of the bubble starts at the same time as the clock of
@@ -77,7 +77,7 @@ func wreckable(t *testing.T) (w wreckage) {
 			}
 		}
 		for range 2 {
-			note(ask(`issue_refund {"amount":900}`), 3, lead, fin1) // one too few
+			note(ask(`issue_refund {"amount":900}`), 3, lead, fin1) // one approval is missing
 			note(ask(`issue_refund {"amount":950}`), 3, lead, fin1, fin2)
 			second := ask(`issue_refund {"amount":700}`)
 			h.approve(lead, second.ID)
@@ -137,7 +137,7 @@ type trial struct {
 	refused  error
 	told     []store.Damage // all damage that was reported while it ran
 	errors   []string       // log lines at the level error
-	outcomes []string       // of each request
+	outcomes []string       // the outcome of each request
 	runs     map[string]int // how often the tools ran, by request
 	agreed   map[string]int // number of accepted decisions, by request
 	stopped  error
@@ -190,7 +190,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 			out.told = append(out.told, x)
 		})
 		h := &harness{t: t, path: path, store: s, tools: newToolbox(), clock: &clock{}}
-		time.Sleep(time.Second) // so that the time is later than everything in the store
+		time.Sleep(time.Second) // so that the time is later than every time in the store
 		h.policy.Store(policy("policy-1"))
 		h.Workflow = workflow.New(workflow.Config{
 			Store: s, Policy: h.policy.Load, Tools: h.tools, Log: slog.New(errorLog{mu: &mu, lines: &out.errors}), GrantOwner: h.giver,
@@ -415,7 +415,7 @@ func (w wreckage) judge(t *testing.T, what string, want, got trial) {
 				touched[n], one = true, true
 			}
 		}
-		all = all || !one // damage that belongs to no single request
+		all = all || !one // the damage belongs to no single request
 	}
 	for i, r := range w.requests {
 		if got.runs[r.id] > 1 {

@@ -118,7 +118,7 @@ func TestAClickBeforeTheDeadlineIsHandledBeforeTheExpiry(t *testing.T) {
 	if out.State != approvers.Approved {
 		t.Errorf("%s", out.State)
 	}
-	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID})) // a timer that was read before
+	h.ok(h.Requests.Expire(h.ctx(), store.Timer{Kind: store.TimerExpire, Ref: r.ID})) // the handler gets the timer as it was before the change
 	h.wantState(r.ID, approvers.Approved)
 }
 

@@ -82,7 +82,7 @@ func (w *Requests) Escalate(ctx context.Context, timer store.Timer) error {
 			}
 			return t.SetTimer(store.Timer{Kind: store.TimerEscalate, Ref: r.ID, Due: t.notYet(after.EscalateAt)})
 		}
-		return t.apply(after, events) // even if nobody is left to notify: the cards must no longer announce an escalation
+		return t.apply(after, events) // also if nobody is left to notify, because the cards must no longer announce an escalation
 	})
 }
 
@@ -119,7 +119,7 @@ func (w *People) Remind(ctx context.Context, timer store.Timer, snapshot view.St
 			return err
 		}
 		if unseen {
-			events = nil // a request that nobody was shown needs no reminder
+			events = nil // if nobody could see the request, it needs no reminder
 		}
 		if err := t.cards.showJoined(after, people); err != nil {
 			return err
@@ -173,8 +173,9 @@ func atPerson(who approvers.Identity) func(to string) bool {
 	}
 }
 
-// stale reports whether an address got the card earlier than the given time, and has got no notice later. A notice that
-// Slack refused also counts, so that it is not repeated. The parameter "is" reports whether an address is this address.
+// stale reports whether an address got the card before the given time, and has got no notice since then. A notice that
+// Slack refused also counts as a notice, so that it is not repeated. The callback "is" reports whether an outbox
+// message has this address.
 func stale(messages []store.OutboxMessage, is func(to string) bool, since time.Time) bool {
 	old := false
 	for _, s := range messages {

@@ -58,7 +58,7 @@ func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error
 	}
 	p, _ := t.policy.Tool(r.Tool, r.Agent)
 	args, err := approvers.StrictArgs(r.Args, p.ReadsNumbers())
-	if err != nil { // an earlier policy did not read these numbers, so it accepted numbers that can't be read exactly
+	if err != nil { // the call was accepted under an earlier policy, which did not read these numbers
 		return t.void(cur, "the policy changed: "+plainFault(err))
 	}
 	cur.now, cur.events = r.Refresh(t.deciding(), args)
@@ -72,8 +72,8 @@ func (t requestsTx) void(cur currentRequest, why string) (currentRequest, *appro
 	return cur, denied, nil
 }
 
-// unrecorded returns how an open request differs from its audit records, or "". Damaged audit records count as a
-// difference.
+// unrecorded returns the difference between an open request and its audit records, or "". Damaged audit records count
+// as a difference.
 func (t requestsTx) unrecorded(r approvers.Request) (string, error) {
 	chain, err := t.Audit(r.ID)
 	if errors.Is(err, store.ErrDamaged) {
@@ -154,18 +154,18 @@ func (t recordsTx) auditDecided(r approvers.Request, c Click) error {
 // person clicked.
 type Click struct {
 	Inbox       string    // id of the delivery, which the use case closes
-	At          time.Time // when the click was received
+	At          time.Time // when the bot received the click
 	Who         approvers.Identity
 	User        string // id of the account that clicked; recorded if Slack could not identify the person
-	Request     string // for Decide, Withdraw, and remarks
-	Turn        string // for WithdrawAll and TryAgain
-	Execution   string // for Report and RetryUnknown
-	Call        string // for Questions.Answer
-	Elicitation string // for Respond and Decline
-	Grant       string // for actions on a grant
+	Request     string // for Decide, Withdraw, and remarks: the request's id
+	Turn        string // for WithdrawAll and TryAgain: the turn's id
+	Execution   string // for Report and RetryUnknown: the execution's id
+	Call        string // for Questions.Answer: the id of the call that asks the question
+	Elicitation string // for Respond and Decline: the elicitation's id
+	Grant       string // for actions on a grant: the grant's id
 	Kind        approvers.DecisionKind
 	Reason      string
-	Args        json.RawMessage // for approvers.Modify: the exact new bytes
+	Args        json.RawMessage // for approvers.Modify: the exact bytes of the new arguments
 	Digest      string          // digest of the execution that the rendering showed
 	Whole       bool            // the rendering showed the complete arguments
 	Typed       bool            // the person typed the value that the approval requires
@@ -249,8 +249,8 @@ func (t *tx) auditDenied(chain, what string, c Click, denied *approvers.Denied) 
 // Refuse rejects and records a click that is not on a current button of the bot. For example, the message is a copy or
 // an old version, or the button's value is forged. The parameter named has the ids from the click and from the clicked
 // message. If such an id belongs to a request, Refuse adds a record to the request's audit chain. Refuse changes no
-// request. The parameter redraw is the id of the clicked outbox message, or empty if the click was on no such message.
-// The bot renders this outbox message again, so the next click is on a stored version.
+// request. The parameter redraw is the id of the outbox message that was clicked, or empty if there is none. The bot
+// renders this outbox message again, so that the next click is on a stored version.
 func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied, redraw string, named ...string) error {
 	err := w.update(ctx, "refuse", func(t *tx) error {
 		if err := t.settle(c.Inbox, string(denied.Code)); err != nil {
@@ -284,7 +284,7 @@ func (w *Requests) Refuse(ctx context.Context, c Click, denied *approvers.Denied
 }
 
 // drawAgain renders an outbox message again, even if Slack shows the current version. If message is empty, drawAgain
-// does nothing. The store keeps every version, so drawAgain limits how many versions the clicks of one person can
+// does nothing. The store keeps every version, so drawAgain limits the number of versions that one person's clicks can
 // cause.
 func (t outboxTx) drawAgain(message string, c Click, denied *approvers.Denied) error {
 	if message == "" {

@@ -64,13 +64,13 @@ func TestDecisionTime(t *testing.T) {
 	const to = "channel:#support-approvals"
 	h := newHarness(t)
 	r := h.ask(`apply_discount {"amount":10}`)
-	h.clock.pass(time.Second) // until Slack shows it
+	h.clock.pass(time.Second) // the time until Slack shows the card
 	h.shows(r.ID)
 	h.clock.pass(40 * time.Second)
 	comment := h.clickOn(support, "", r.ID)
 	_, err := h.Requests.Say(h.ctx(), comment, approvers.Comment)
 	h.ok(err)
-	h.shows(r.ID) // with the comment
+	h.shows(r.ID) // the card now shows the comment
 	h.clock.pass(2500 * time.Millisecond)
 	_, err = h.Requests.Decide(h.ctx(), h.clickAt(support, approvers.Approve, r.ID, to))
 	h.ok(err)

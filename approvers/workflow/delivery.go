@@ -16,13 +16,13 @@ import (
 // SentMessage is one version of an outbox message in the form that was sent to Slack.
 type SentMessage struct {
 	Body  []byte        // text and blocks as JSON
-	Shows []store.Shown // the requests that it shows; Since is set when the delivery is recorded
+	Shows []store.Shown // the requests that the message shows; Since is set when the delivery is recorded
 }
 
 // Delivered records that Slack shows an outbox message. s is the outbox message that was rendered, with Channel and TS
-// set. The store keeps every version that was posted. The exceptions are notices about card queues, and versions that
-// may contain texts which were erased meanwhile. If another replica has taken over the delivery, Delivered returns
-// store.ErrFenced: see sentLate.
+// set. The store keeps every version that was posted, except notices about card queues, and versions that may contain
+// texts that were erased since. If another replica has taken over the delivery, Delivered returns store.ErrFenced: see
+// sentLate.
 func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
 	w.slack.saw(s.TS)
 	err := w.delivered(ctx, s, p)
@@ -39,12 +39,12 @@ func (w *Outbox) delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		if err != nil {
 			return err
 		}
-		lost := cur.Round != s.Round // the message has been lost since it was posted
+		lost := cur.Round != s.Round // the Slack message was deleted after the bot had posted it
 		posted := !lost && cur.TS != s.TS
 		if !lost {
 			cur.Channel, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError, cur.RepostIfLost, cur.ReplacedTS = s.Channel, s.TS, s.Revision, hash, "", false, ""
 			cur.Drafted, cur.Refusals, cur.RefusedSince = false, 0, time.Time{}
-			cur.Step = s.Step // for OutboxHead, Step is the number of the head
+			cur.Step = s.Step // for OutboxHead, Step is the number of the head that was posted
 			cur.Steps = s.Steps
 			if err := errors.Join(t.outbox.toldOf(cur), t.outbox.countAnswer(cur)); err != nil {
 				return err
@@ -77,8 +77,8 @@ func (w *Outbox) delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		}
 		var text any = p.Body
 		switch {
-		case s.Kind == store.OutboxCardQueue: // it has nothing to click, and package retention would not find the texts of the calls that it lists
-			_, err = t.EraseRenderings(s.ID, 0) // earlier versions of Countersign stored them
+		case s.Kind == store.OutboxCardQueue: // the notice has no buttons, and package retention would not find the texts of the calls in the notice
+			_, err = t.EraseRenderings(s.ID, 0) // deletes the versions that earlier releases of Countersign stored
 		case s.Revision < cur.KeepFrom:
 			text = nil
 		default:
@@ -173,7 +173,7 @@ func (w *Outbox) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 			return err
 		}
 		if cur.Round != s.Round {
-			return nil // the message has been lost since
+			return nil // the Slack message was deleted since
 		}
 		cur.ShownRevision = s.Revision
 		return t.homes.settled(cur, s.Revision)
@@ -302,7 +302,7 @@ func (w *Outbox) Removed(ctx context.Context, s store.OutboxMessage) error {
 			if err := t.outbox.shownAsWanted(cur); err != nil || cur.Revision == s.Revision {
 				return err
 			}
-			return t.outbox.addAgain(cur) // Slack's event about this deletion came before Slack's answer to the bot
+			return t.outbox.addAgain(cur) // Slack's event about this deletion came before Slack's response to the deletion
 		}
 		cur.TS = ""
 		if cur.Revision != s.Revision {
@@ -331,9 +331,9 @@ func (t outboxTx) addAgain(s store.OutboxMessage) error {
 
 // Unreachable handles an outbox message that Slack permanently refuses. The message is marked as unreachable. If the
 // message has other addresses, Unreachable sends the message to them. Unreachable also logs an error for the operator.
-// Later refusals at the same address for the same record, such as a request, are logged only for debugging, because the
-// bot tries refused cards again and again. If Slack refused because the bot can't write in the channel, lost is the
-// channel. In all other cases, lost is empty. The loss of a channel is logged only once.
+// Later refusals at the same address for the same record (for example, a request) are logged only for debugging,
+// because the bot tries refused cards many times. If Slack refused because the bot can't write in the channel, lost is
+// the channel. In all other cases, lost is empty. The loss of a channel is logged only once.
 func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) error {
 	return w.update(ctx, "unreachable", func(t *tx) error {
 		s, err := t.OutboxMessage(message)
@@ -433,7 +433,7 @@ func (w *Outbox) TriedLeftovers(ctx context.Context, message string, tried []Tri
 		for _, l := range s.Leftovers {
 			i := slices.IndexFunc(tried, func(d TriedDeletion) bool { return l.IsAt(d.Leftover) })
 			switch {
-			case s.Channel == l.Channel && s.TS == l.TS: // another replica found the late post and uses it
+			case s.Channel == l.Channel && s.TS == l.TS: // another replica found the late post, and uses it as the outbox message's Slack message
 				continue
 			case s.MayUse(l):
 				l.Next = t.now.Add(firstDeletion)
@@ -559,7 +559,7 @@ func (i *inherited) has(share int, since time.Time, message string) (waited, kno
 	return list.messages[message], listed && list.listed.After(since)
 }
 
-// Made determines whether another process may have posted an outbox message. If only this process can have posted the
+// Made determines whether another process may have posted an outbox message. If no other process can have posted the
 // message, made is true. Otherwise since is the last time at which another process could have posted the message, by
 // the clock of this process. If since is zero, another process could have posted the message at any time before this
 // process started.

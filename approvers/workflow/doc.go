@@ -1,4 +1,4 @@
-// Package workflow makes all changes of state. Each use case is a method of a field of Workflow, for example
+// Package workflow makes all changes of the stored state. Each use case is a method of a field of Workflow, for example
 // Workflow.Requests.Decide. Most use cases run one transaction of the store. State, audit records, timers and outbox
 // messages change together in this transaction. If the transaction fails, none of them changes.
 //

@@ -18,7 +18,7 @@ import (
 type dying struct {
 	store.Store
 	mu     sync.Mutex
-	left   int // commits until the process dies
+	left   int // how many commits are left until the process dies
 	behind bool
 	dead   bool
 }

@@ -211,7 +211,7 @@ func TestElicitationOfADeadProcess(t *testing.T) {
 				t.Fatalf("claim: %t, %v", ran, err)
 			}
 			q, done := h.asksMore(ctx, call.Execution, trip)
-			h.reopen() // the process is gone with the waiting call
+			h.reopen() // the process that waited for the answer has ended
 			stop()
 			<-done
 			if got := h.elicitation(q.ID); got.State != approvers.ElicitationOpen {

@@ -60,7 +60,7 @@ func TestLineIsFair(t *testing.T) {
 	h.reject(lead, flood[1])
 	want(flood[2], mine[0].ID, bobs[0])
 	h.reject(lead, bobs[0])
-	want(flood[2], mine[0].ID, flood[3]) // each has one open card: ci's was opened before Alice's
+	want(flood[2], mine[0].ID, flood[3]) // each requester has one open card, and ci's card was opened before Alice's
 	h.reject(lead, mine[0].ID)
 	want(flood[2], flood[3], mine[1].ID)
 	h.reject(lead, flood[2])

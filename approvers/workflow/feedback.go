@@ -25,7 +25,7 @@ func (w *Turns) AddFeedback(ctx context.Context, c Click, good bool) error {
 		case !ok:
 			return &approvers.Denied{Code: approvers.DeniedFull}, nil
 		case before != nil && *before == good:
-			return nil, nil // a repeated click
+			return nil, nil // the person clicked the same rating again
 		}
 		if err := t.PutTurn(rated); err != nil {
 			return nil, err

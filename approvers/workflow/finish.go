@@ -141,7 +141,7 @@ type File struct {
 	Name  string // the name that people see
 	Type  string // the media type
 	Data  []byte
-	Whole bool // the file holds the whole result; the model gets, or the card shows, only the beginning
+	Whole bool // the file has the whole result; the model's text, or the card, has only the beginning
 }
 
 // CardResult is the maximum number of characters of a result that a card shows.

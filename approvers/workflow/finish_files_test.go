@@ -59,7 +59,7 @@ func TestFilesComeWithTheEndOfTheRun(t *testing.T) {
 	}
 }
 
-// A result that is too long for its card is also stored as a file, but only once.
+// If a result is too long for its card, the whole result is also stored as a file, but only once.
 func TestResultThatItsCardCuts(t *testing.T) {
 	h := newHarness(t)
 	long := `{"text":"` + strings.Repeat("é", workflow.CardResult) + `"}`

@@ -20,8 +20,8 @@ var (
 	lead    = person("U0002")
 	fin1    = person("U0003")
 	fin2    = person("U0004")
-	alice   = person("U0100") // asks
-	bob     = person("U0200") // writes, too
+	alice   = person("U0100") // the requester
+	bob     = person("U0200") // also writes messages
 )
 
 func person(user string) approvers.Identity {

@@ -36,9 +36,9 @@ func latest(a, b time.Time) time.Time {
 
 // Missed records a gap: a period in which Slack could not deliver messages to the bot. The gap begins at the time in
 // the field Open of settings.Received, and ends now. If the bot was connected but no delivery arrived, the parameter
-// quiet is true, and the gap begins at the time in the field Until. If the messages of an earlier gap are not read yet,
-// the new gap includes the earlier gap. Missed also schedules a catch-up, in which the bot reads the messages of the
-// gap. If Received never recorded a time, there is no gap.
+// quiet is true, and the gap begins at the time in the field Until instead. If the messages of an earlier gap are not
+// read yet, the new gap includes the earlier gap. Missed also schedules a catch-up, in which the bot reads the messages
+// of the gap. If Received never recorded a time, there is no gap.
 func (w *Intake) Missed(ctx context.Context, quiet bool) error {
 	return w.update(ctx, "missed", func(t *tx) error {
 		now, row, err := settings.ReadReceived(t)
@@ -75,7 +75,7 @@ func (w *Intake) StillWaits(ctx context.Context, gap settings.Gap) error {
 		return nil
 	}
 	return w.openRequests(ctx, "still waits", func(t *tx, r approvers.Request) error {
-		if r.State == approvers.Pending && !t.now.Before(r.ExpiresAt) { // its deadline has passed: it ends, or other people are asked
+		if r.State == approvers.Pending && !t.now.Before(r.ExpiresAt) { // the deadline has passed, so the request ends, or other people are asked
 			timer, err := t.Timer(store.TimerExpire, r.ID)
 			if err != nil {
 				return err

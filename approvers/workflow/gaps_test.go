@@ -37,7 +37,7 @@ func TestGap(t *testing.T) {
 	h.ok(h.Intake.ChannelRead(h.ctx(), gap, "C1"))
 	h.ok(h.Intake.Received(h.ctx(), h.clock.Now(), h.clock.Now())) // has no effect until the gap is read
 	h.clock.pass(time.Minute)
-	h.ok(h.Intake.Missed(h.ctx(), false)) // another process
+	h.ok(h.Intake.Missed(h.ctx(), false)) // as if another process started
 	h.ok(h.Intake.CaughtUp(h.ctx(), gap)) // the first process finishes late, so its report has no effect
 	again := h.received()
 	if g := again.Gap; g == nil || !g.From.Equal(until) || !g.To.Equal(h.clock.Now()) || g.Done != "" || !again.Until.Equal(until) {
@@ -49,8 +49,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestKnownWhileReadAgain checks that the store keeps the record of a delivery while the bot may read the delivery's
-// message again.
+// TestKnownWhileReadAgain checks that the store keeps the row of a delivery as long as the bot may read the delivery's
+// message a second time.
 func TestKnownWhileReadAgain(t *testing.T) {
 	h := newHarness(t)
 	h.ok(h.Intake.Missed(h.ctx(), false))

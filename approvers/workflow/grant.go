@@ -91,7 +91,7 @@ func (t grantsTx) applyGrant(g approvers.Grant, what string, who approvers.Perso
 	}
 	maps.Copy(facts, more)
 	var body any
-	if g.Version == 0 { // recorded once, because a grant's bounds never change
+	if g.Version == 0 { // a new grant: its bounds are recorded only now, because they never change
 		body = map[string]any{"bounds": g.Bounds, "args": g.Args}
 	}
 	if err := t.audit(approvers.GrantChain(g.ID), approvers.AuditGranted, who, facts, body); err != nil {

@@ -266,7 +266,7 @@ func TestAGrantBeyondTheAutomaticRuns(t *testing.T) {
 		h.answer(c.Turn)
 		h.clock.pass(15 * time.Minute)
 	}
-	h.wantAsked(h.next(`update_address {"to":"Oak Street"}`)) // the first two were more than an hour ago
+	h.wantAsked(h.next(`update_address {"to":"Oak Street"}`)) // the first two runs were more than an hour ago
 }
 
 // TestGrantMoreIsDenied checks attempts to give a grant that are denied. A denied attempt must not change the request.

@@ -32,9 +32,9 @@ type harness struct {
 	policy    atomic.Pointer[approvers.Policy]
 	tools     *toolbox
 	turns     []string
-	quiet     map[string]time.Time                      // until when somebody can't be disturbed, by user id
-	gone      map[string]bool                           // whose account is deactivated, by user id
-	n         int                                       // for ids
+	quiet     map[string]time.Time                      // by user id: until when the person is in do-not-disturb
+	gone      map[string]bool                           // by user id: whether the person's account is deactivated
+	n         int                                       // the number of ids that were made
 	known     map[approvers.PersonID]approvers.Identity // Slack's data about people whom a test has changed
 	slackDown bool
 }

@@ -23,7 +23,7 @@ const (
 	// takes only a part of the bot's working time, even if many tabs are watched.
 	homeShare = 50 * time.Millisecond
 	mostHomes = 10_000 // limits the Home tabs that are watched simultaneously
-	// homeKept is the number of versions of a Home tab that the store keeps. The bot needs older versions, because a
+	// homeKept is the number of versions of a Home tab that the store keeps. The bot needs earlier versions, because a
 	// person may click on a version that the bot has just replaced.
 	homeKept = 8
 )
@@ -203,14 +203,14 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 		home.ViewHash = looks
 		cur.Home, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError = &home, s.TS, s.Revision, view.HashOf(p.Body), ""
 		cur.Posts++
-		if s.Home.Idle { // this version has nothing to click, and Erase would not find its texts
+		if s.Home.Idle { // this version has no buttons, and Erase would not find its texts
 			if _, err := t.EraseRenderings(cur.ID, 0); err != nil {
 				return err
 			}
 			return t.homes.settled(cur, s.Revision)
 		}
 		if s.Revision < cur.KeepFrom {
-			home.ViewHash = "" // so that the next version is sent and stored
+			home.ViewHash = "" // so that the bot sends and stores the next version, even if it is equal
 			return t.homes.settled(cur, s.Revision)
 		}
 		if err := t.PutRendering(store.Rendering{OutboxMessage: cur.ID, Post: cur.Posts, Hash: cur.Hash, Shows: shows, Body: p.Body, At: t.now}); err != nil {

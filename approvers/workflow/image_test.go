@@ -95,10 +95,10 @@ func TestCrashImagesOfALyingDisk(t *testing.T) {
 // recording has the recorded operations and output of a process.
 type recording struct {
 	dir           string
-	made          []byte // the store before it began
+	made          []byte // the store before the process began
 	events        []traced
 	writes, syncs int
-	moments       []int // possible moments of a power failure: numbers of events before it; moments after a write are listed three times
+	moments       []int // possible moments of a power failure, as numbers of earlier events; moments after a write are listed three times
 }
 
 func recorded(t *testing.T, decisions int) recording {
@@ -143,7 +143,7 @@ func recorded(t *testing.T, decisions int) recording {
 
 // known has the facts that the recorded process acknowledged before a moment.
 type known struct {
-	safe   []string        // the lines that it printed
+	safe   []string        // the lines that the process printed
 	called map[string]bool // executions whose tool was called
 }
 

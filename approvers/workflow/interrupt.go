@@ -13,9 +13,9 @@ import (
 
 // runningHandlers has the timer handlers that are running in this process, and whose kinds are in pausedKinds. A pause
 // of everything cancels the contexts of all these handlers. A stop of a turn cancels the contexts of the turn's
-// handlers. A handler calls enter before the handler's transaction, so no handler misses a pause or a stop. If the
-// handler called enter before the pause or stop was committed, its context is cancelled. If the handler called enter
-// later, its transaction reads the pause or stop from the store.
+// handlers. A handler calls enter before its transaction, so it misses no pause or stop. If the handler calls enter
+// before the commit of the pause or stop, its context is cancelled. If the handler calls enter after the commit, its
+// transaction reads the pause or stop from the store.
 type runningHandlers struct {
 	mu    sync.Mutex
 	n     int
@@ -61,10 +61,10 @@ func Interruptible(ctx context.Context) (inner context.Context, interrupt func(c
 	}, func() { cancel(nil) }
 }
 
-// Interrupted returns a channel that is closed when a context of Interruptible is interrupted. The interruption closes
-// the channel even if the context was cancelled earlier. When a process ends, it cancels the contexts of its tools, but
-// lets the tools continue for a short time. During this time, a tool can notice a pause or a stop by the channel. For a
-// context that is not from Interruptible, the channel is nil.
+// Interrupted returns a channel that is closed when a context of Interruptible is interrupted, even if the context was
+// cancelled earlier. A process that ends cancels the contexts of its tools, but lets the tools continue for a short
+// time. During this time, the channel tells a tool of a pause or a stop. For a context that is not from Interruptible,
+// the channel is nil.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if i, ok := ctx.Value(interruptionKey{}).(*interruption); ok {
 		return i.done
@@ -158,9 +158,9 @@ const (
 	newsStopped = "stopped "  // followed by the kind and the ref of the handler's timer
 	newsCaller  = "caller "   // followed by the id of a caller's request that has changed
 	newsReplied = "replied "  // followed by the id of an elicitation
-	newsTold    = "told "     // followed by the argument of Tell
-	lookAgain   = time.Second // between two reads of the store (looks)
-	callersLook = 5           // after this many looks, each waiting caller reads its request again
+	newsTold    = "told "     // followed by the message that was passed to Tell
+	lookAgain   = time.Second // time between two looks; at each look, the replica reads the store
+	callersLook = 5           // after this number of looks, each waiting caller reads its request again
 )
 
 // t.news returns the news about the transaction for the other replicas.

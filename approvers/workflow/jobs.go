@@ -93,7 +93,7 @@ func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) 
 	}
 	switch {
 	case inner.Err() != nil && err != nil, errors.Is(err, ErrPaused):
-		return jobs.ErrKeep // the next process handles the timer, or this one after the pause
+		return jobs.ErrKeep // the next process handles the timer, or this process after the pause
 	case errors.Is(err, ErrNotDue) && !store.Refused(err):
 		return nil
 	}
@@ -113,7 +113,7 @@ func (w *core) giveUp(ctx context.Context, timer store.Timer) error {
 			return err
 		}
 		switch timer.Kind {
-		case store.TimerInbox: // an unhandled click would delay the deadlines of all requests
+		case store.TimerInbox: // the row must be closed, because an unhandled click delays the deadlines of all requests
 			err := t.settle(timer.Ref, facts["why"])
 			if errors.Is(err, ErrHandled) || errors.Is(err, store.ErrDamaged) {
 				return nil
@@ -156,11 +156,11 @@ func (w *Workflow) Full() time.Time { return w.jobs.Full() }
 // on, a new process waits before it tries the delivery again (untilRetry).
 const (
 	turnCrashes     = 2
-	deliveryCrashes = 5 // higher, because an acknowledged decision must not be given up after a few crashes
+	deliveryCrashes = 5 // higher than turnCrashes, because a few crashes must not make the bot drop a decision that it has acknowledged
 )
 
-// crashable has the timer kinds whose work is recorded. The work of tool runs is not recorded, because maxTries limits
-// how often a run is tried.
+// crashable has the timer kinds whose work in progress is recorded. Tool runs are not recorded here, because maxTries
+// limits the tries of a run.
 var crashable = map[store.TimerKind]bool{store.TimerThink: true, store.TimerInbox: true}
 
 type noCrashes struct{}
@@ -170,7 +170,7 @@ func (noCrashes) End(string, string)       {}
 func (noCrashes) Count(string, string) int { return 0 }
 func (noCrashes) Forget(string, string)    {}
 
-// afterCrashesError postpones the next try of a delivery that was being handled when processes crashed.
+// afterCrashesError postpones the next try of a delivery that processes were handling when they crashed.
 type afterCrashesError struct{ wait time.Duration }
 
 func (e afterCrashesError) Error() string {

@@ -363,7 +363,7 @@ type leaseReplica struct {
 	workflow *workflow.Workflow
 	stop     func() error
 	deaf     atomic.Bool // the replica does not notice which shares it loses or gets
-	dead     atomic.Bool // nothing that it does has an effect any more
+	dead     atomic.Bool // the replica's actions have no effect any more
 	notices  chan store.Notice
 	mu       sync.Mutex // guards what follows
 	has      map[int]lease

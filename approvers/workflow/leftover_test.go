@@ -145,7 +145,7 @@ func (s takenOver) Update(ctx context.Context, fn func(store.Tx) error) error {
 func TestSentLate(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		before, after string // the posts of the other replica before and after the late post
+		before, after string // what the other replica posts before and after the late post
 		deleted       int    // number of deletions of the late post
 		sendsAgain    bool
 	}{

@@ -26,13 +26,13 @@ type Deletion struct {
 	Team    string
 	Channel approvers.ChannelRef
 	Thread  string // ts of the thread's root; empty at the top level of a direct message
-	TS      string // the message's own ts
-	Rest    bool   // it was the root of a thread whose replies remain
+	TS      string // ts of the deleted message
+	Rest    bool   // the message was the root of a thread whose replies remain
 }
 
 // Deleted handles the deletion of a message by its author or an admin. If the model has not read the message, Deleted
-// drops the message. If the model has read the message, the requests to which the message led remain. The requesters
-// and the approvers of these requests are then notified.
+// drops the message. If the model has read the message, the requests that the message caused remain, and Deleted
+// notifies their requesters and approvers.
 func (w *Intake) Deleted(ctx context.Context, x Deletion) error {
 	err := w.update(ctx, "deleted", func(t *tx) error {
 		if err := t.settle(x.Inbox, ""); err != nil {

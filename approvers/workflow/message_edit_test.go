@@ -250,7 +250,7 @@ func TestTheThreadGoes(t *testing.T) {
 	if h.conversation(heard.Conversation).Gone {
 		t.Error("a thread that continues without its first message is gone")
 	}
-	h.ok(h.Intake.Deleted(h.ctx(), workflow.Deletion{At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.TS, TS: u.TS})) // now the last reply is gone, too
+	h.ok(h.Intake.Deleted(h.ctx(), workflow.Deletion{At: h.clock.Now(), Team: u.Team, Channel: u.Channel, Thread: u.TS, TS: u.TS})) // now the last reply is deleted, too
 	if !h.conversation(heard.Conversation).Gone {
 		t.Error("the thread is not gone")
 	}

@@ -93,7 +93,7 @@ func TestOnlyAShownInquiryIsAnsweredByWriting(t *testing.T) {
 	for name, c := range map[string]struct {
 		shown  []string // where Slack shows the question; elsewhere Slack refuses it
 		lost   bool     // the question was deleted in Slack
-		ts     string   // of the message, which is received a minute after the question
+		ts     string   // ts of the message, which arrives a minute after the question
 		answer bool
 	}{
 		"written after it":                 {shown: []string{"conversation:"}, ts: later, answer: true},

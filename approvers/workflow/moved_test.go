@@ -58,7 +58,7 @@ func TestMovedStore(t *testing.T) {
 		}
 		working := w.Workflow
 		w.Workflow = workflow.New(workflow.Config{Store: w.store, Policy: w.policy.Load, Tools: w.tools, Log: slog.New(slog.DiscardHandler)})
-		turn := w.say(alice, "please").Turn // another workflow stores it, so this one is not woken
+		turn := w.say(alice, "please").Turn // another workflow stores the message, so this workflow is not woken
 		w.Workflow = working
 		w.pass(time.Hour)
 		if asked != 0 {

@@ -16,22 +16,22 @@ import (
 
 // If the policy names a channel for the operators, the bot posts a notice there when a problem begins, and edits the
 // notice when the problem ends. The transaction that changes the state also stores the problem and requests the notice.
-// A problem that lasts is not posted again. A problem that comes back is posted again at most once in noticeAgain. If
-// it comes back earlier, its last notice is edited instead. Problems that begin while a notice waits for its post join
-// this notice.
+// A problem that lasts is not posted again. If a problem ends and comes back within noticeAgain, its last notice is
+// edited. If it comes back later, it is posted again. Problems that begin while a notice waits for its post join this
+// notice.
 //
 // Each notice is an outbox message with the Ref operatorsRef. When all problems of a notice have ended, a later notice
 // uses the outbox message again, for a new Slack message. So the store has few such messages.
 
 const (
 	operatorsRef   = "operators"
-	noticeDelay    = 10 * time.Second // between the first problem of a notice and its post, so that the notice has all problems of a burst
-	noticeInterval = time.Minute      // between the posts of two notices
-	noticeMostWait = 5 * time.Minute  // the longest delay of a post; also limits the effect of a clock that was set back
+	noticeDelay    = 10 * time.Second // the time between the first problem of a notice and the post, so that the notice has all problems of a burst
+	noticeInterval = time.Minute      // the shortest time between the posts of two notices
+	noticeMostWait = 5 * time.Minute  // the longest delay of a post, also after the clock was set back
 	noticeAgain    = time.Hour
-	maxProblems    = 100 // problems of one notice
+	maxProblems    = 100 // the maximum number of problems in one notice
 	maxNotices     = 50
-	maxUnseen      = 50 // requests that are stored with a problem
+	maxUnseen      = 50 // the maximum number of requests that are stored with a problem
 )
 
 // begin stores a problem, and requests a notice about it. If the operators know of this problem and it still lasts,
@@ -246,8 +246,8 @@ func (t operatorsTx) follow(r approvers.Request, events []approvers.Event) error
 	})
 }
 
-// lists reports whether a problem of this kind lists the request. If a new policy names other addresses or roles for
-// the request, the request stays in the problem that lists it.
+// lists reports whether a problem of this kind lists the request. After a new policy names other addresses or roles for
+// the request, the request stays in the same problem.
 func lists(o *settings.Operators, kind settings.ProblemKind, request string) bool {
 	return slices.ContainsFunc(o.Notices, func(n settings.OperatorNotice) bool {
 		return slices.ContainsFunc(n.Problems, func(p settings.Problem) bool { return p.Kind == kind && slices.Contains(p.Requests, request) })

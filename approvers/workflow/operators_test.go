@@ -180,7 +180,7 @@ func TestOperatorsAreTold(t *testing.T) {
 		}, func(o *operatorsHarness) {
 			r := o.unseen()
 			o.refuse(r.ID, lead.ID.User())
-			o.approve(lead, r.ID) // on the Home tab
+			o.approve(lead, r.ID) // the lead approves on the Home tab
 		}},
 		{"card of a decided request", cardsUnseen, func(o *operatorsHarness) func() {
 			first := o.unseen()
@@ -218,7 +218,8 @@ func TestOperatorsAreTold(t *testing.T) {
 	}
 }
 
-// A notice is stored in the transaction of the change. If this transaction fails, neither is stored.
+// A notice is stored in the transaction of the change. If this transaction fails, neither the change nor the notice is
+// stored.
 func TestOperatorsAreToldInTheTransaction(t *testing.T) {
 	o := newOperatorsHarness(t)
 	lost := errors.New("the process was killed")
@@ -314,7 +315,7 @@ func TestBurstOfProblems(t *testing.T) {
 	o.wantsNow("the second notice", second)
 }
 
-// A tool may begin to differ in another way while it differs from its pin. The notice is then edited.
+// If a tool that differs from its pin begins to differ in another way, the notice is edited.
 func TestDriftChanges(t *testing.T) {
 	o := newOperatorsHarness(t)
 	o.tools.drifts("issue_refund", workflow.DriftGone)
@@ -327,8 +328,8 @@ func TestDriftChanges(t *testing.T) {
 	o.wantsNow("it changed in another way", toolChanged)
 }
 
-// A problem that comes back is shown in its last notice, or posted again after an hour. A problem that ends before its
-// notice is posted is not posted.
+// If a problem comes back within an hour, its last notice is edited. If it comes back later, it is posted again. If a
+// problem ends before its notice is posted, it is not posted.
 func TestProblemsThatComeBack(t *testing.T) {
 	o := newOperatorsHarness(t)
 	flips := func(how workflow.DriftKind) {
@@ -360,7 +361,7 @@ func TestProblemsThatComeBack(t *testing.T) {
 	}
 }
 
-// If many requests have cards that reach nobody, there is one problem. The problem ends when no such request waits.
+// If the cards of many requests reach nobody, there is only one problem. It ends when no such request waits any more.
 func TestManyUnseenCards(t *testing.T) {
 	o := newOperatorsHarness(t)
 	var all []approvers.Request
@@ -445,7 +446,8 @@ func TestOperatorsChannelIsRefused(t *testing.T) {
 	o.wants("over before it was posted", webhookIsOff, toolChanged+", "+cardsUnseen)
 }
 
-// Without the key, nothing is stored. When the policy gets the key, problems that last already are posted.
+// If the policy names no channel for the operators, no problem is stored. When the policy names one, problems that
+// already exist are posted.
 func TestOperatorsWithoutTheKey(t *testing.T) {
 	o := newOperatorsHarness(t)
 	o.to("policy-3", "")
@@ -459,7 +461,7 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 		t.Errorf("something is stored: %v", err)
 	}
 	o.to("policy-4", "#ops")
-	o.to("policy-5", "") // before the post
+	o.to("policy-5", "") // the policy drops the channel before the notice is posted
 	o.pass(time.Minute)
 	o.wants("the key was there for a moment")
 	o.to("policy-6", "#ops")
@@ -534,7 +536,7 @@ func TestNoticesAreBounded(t *testing.T) {
 	if n := len(o.messagesOf("operators")); n > 2 {
 		t.Errorf("%d outbox messages", n)
 	}
-	for i := range 60 { // these last
+	for i := range 60 { // these problems last
 		o.clock.pass(2 * time.Hour)
 		o.tools.drifts(fmt.Sprintf("lasting_%03d", i), workflow.DriftChanged)
 		o.review()

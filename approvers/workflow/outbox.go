@@ -21,7 +21,7 @@ func (t outboxTx) add(s store.OutboxMessage) error {
 	if err != nil {
 		return err
 	}
-	return t.showAt(s, t.now) // its id is new, so it has no timer yet
+	return t.showAt(s, t.now) // the message has a new id, so it has no timer yet
 }
 
 // put stores a new outbox message, and does not schedule its delivery.
@@ -152,8 +152,8 @@ func (t cardsTx) wantInvited(r approvers.Request) error {
 
 // showJoined shows a request's card to people who may decide the current stage and have no card. For example, such a
 // person joined a user group, or was absent, when the card went to the members by direct message. The card of each role
-// or group of these people goes to the current members again. People who have the card get no second card: if their turn
-// began later than they got it, the card asks them again.
+// or group of these people goes to the current members again. People who have the card get no second card: if they got
+// the card before their turn began, the card asks them again.
 func (t cardsTx) showJoined(r approvers.Request, people []approvers.Presence) error {
 	messages, err := t.reposts.cardsOf(r)
 	if err != nil {
@@ -186,8 +186,8 @@ func (t cardsTx) showJoined(r approvers.Request, people []approvers.Presence) er
 // hasCard reports whether a person has a card of a request in the person's direct messages, and returns this card. The
 // parameter cards has the request's cards (cardsOf), and "is" reports whether an address is for the person. The card
 // may be the request's own card, an escalation, or the card of the bundle to which the request still belongs. A card
-// from an earlier stage counts, because the bot updates it. A card that Slack refused also counts: it is tried again,
-// and not replaced.
+// from an earlier stage counts, because the bot updates it. A card that Slack refused also counts: the bot tries this
+// card again, and does not replace it.
 func hasCard(cards []store.OutboxMessage, is func(to string) bool) (card store.OutboxMessage, has bool) {
 	i := slices.IndexFunc(cards, func(s store.OutboxMessage) bool { return s.State != store.OutboxRemoved && is(s.To) })
 	if i < 0 {
@@ -196,8 +196,9 @@ func hasCard(cards []store.OutboxMessage, is func(to string) bool) (card store.O
 	return cards[i], true
 }
 
-// withCards returns the people with the times at which they got their cards. A person who has no card gets it now if
-// the card of a role or a group of the person went to the members earlier, because then showJoined sends it again.
+// withCards returns the people with the times at which they got their cards. Some people have no card, although the
+// card of their role or group was sent to its members earlier. For these people, the time is now, because showJoined
+// sends the card to them.
 func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, people []approvers.Presence) []approvers.Presence {
 	out := slices.Clone(people)
 	for i := range out {
@@ -215,7 +216,8 @@ func (t cardsTx) withCards(r approvers.Request, cards []store.OutboxMessage, peo
 	return out
 }
 
-// hadCard reports whether one of the given cards is at an address. If so, this card asks the person again.
+// hadCard reports whether one of the given cards is at an address. If there is such a card, hadCard makes it ask the
+// person again.
 func (t cardsTx) hadCard(cards []store.OutboxMessage, to string) (bool, error) {
 	card, has := hasCard(cards, func(other string) bool { return other == to })
 	if !has {
@@ -224,8 +226,8 @@ func (t cardsTx) hadCard(cards []store.OutboxMessage, to string) (bool, error) {
 	return true, t.askAgain(card)
 }
 
-// askAgain records that a card that a person already has asks the person again, for example in a later stage. If Slack
-// refused the card, askAgain tries it again.
+// askAgain records that an existing card asks its person again, for example in a later stage. If Slack refused the
+// card, askAgain tries the card again.
 func (t cardsTx) askAgain(card store.OutboxMessage) error {
 	card.AskedAt = t.now
 	if card.State == store.OutboxUnreachable {
@@ -408,7 +410,7 @@ func onSlack(who approvers.PersonID) bool { return strings.Contains(string(who),
 // Slack's rate limits may delay the message about a step until the turn's answer is posted. The answer then describes
 // the step, so the bot does not post the message about the step.
 
-// toldOf cancels the delivery of the messages about the steps that an answer describes.
+// toldOf cancels the delivery of messages about steps, if the answer describes these steps.
 func (t outboxTx) toldOf(answer store.OutboxMessage) error {
 	if len(answer.Steps) == 0 {
 		return nil
@@ -437,7 +439,7 @@ type Viewing struct {
 	Request string
 	Digest  string // digest of the execution that was shown
 	Who     approvers.PersonID
-	As      string // "view", "home"
+	As      string // where the person saw the rendering: "view" (a form) or "home" (a Home tab)
 	Body    []byte // text and blocks as JSON
 }
 

@@ -69,7 +69,7 @@ func TestMessagesFollowTheState(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`apply_discount {}`)
 	card := h.show(h.only(r.ID, store.OutboxCard))
-	if card.State != store.OutboxShown || card.Posts != 1 || len(h.timers(store.ShowTimers...)) != 1 { // the step is still to be shown
+	if card.State != store.OutboxShown || card.Posts != 1 || len(h.timers(store.ShowTimers...)) != 1 { // Slack does not show the step yet
 		t.Errorf("%s after it was shown %d times; %d more to show", card.State, card.Posts, len(h.timers(store.ShowTimers...)))
 	}
 	step := h.only(r.Turn, store.OutboxStep)

@@ -202,7 +202,7 @@ func (w *Pauses) Show(ctx context.Context, timer store.Timer) error {
 		if err != nil {
 			return err
 		}
-		if now.Round != p.Round { // somebody resumed or paused meanwhile, so some messages may show the old state
+		if now.Round != p.Round { // somebody resumed or paused during the update, so some messages may show the old state
 			timer.Due = t.now
 			return t.SetTimer(timer)
 		}
@@ -255,7 +255,7 @@ func (w *Pauses) showHeldUp(ctx context.Context, kind store.TimerKind) error {
 
 func (t pausesTx) showHeldUp(timer store.Timer) error {
 	if _, err := t.Timer(timer.Kind, timer.Ref); err != nil {
-		return store.IgnoreNotFound(err) // the work was done meanwhile
+		return store.IgnoreNotFound(err) // the work was done after the timers were read
 	}
 	if timer.Kind == store.TimerRun {
 		e, err := t.Execution(timer.Ref)

@@ -83,7 +83,7 @@ func TestPauseStopsTheWork(t *testing.T) {
 		if got := l.String(); got != "" {
 			t.Errorf("while paused: %q", got)
 		}
-		// Each worker reads the store once a second.
+		// Each worker may read the store once a second.
 		if n := reads.Load(); n > 20*3600 {
 			t.Errorf("the store was read %d times in an hour", n)
 		}
@@ -133,7 +133,7 @@ func TestNothingSlipsThroughAPause(t *testing.T) {
 				return w.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
 			}}})
 			for range n {
-				w.Wake() // how far the workers get depends on n
+				w.Wake() // the workers stop at different points, depending on n
 			}
 			w.ok(w.Pauses.Pause(w.ctx(), lead.ID, "an incident"))
 			synctest.Wait()
@@ -152,7 +152,7 @@ func TestPausedIsNoFailure(t *testing.T) {
 		turn := w.say(alice, "think").Turn
 		before := w.timers(store.TimerThink)[turn]
 		w.work(map[store.TimerKind]jobs.Worker{store.TimerThink: {Concurrency: 1, Handle: func(ctx context.Context, _ store.Timer) error {
-			w.ok(w.Pauses.Pause(context.WithoutCancel(ctx), lead.ID, "an incident")) // after the timer was taken
+			w.ok(w.Pauses.Pause(context.WithoutCancel(ctx), lead.ID, "an incident")) // the pause begins after a worker has taken the timer
 			return fmt.Errorf("begin: %w", workflow.ErrPaused)
 		}}})
 		w.pass(time.Minute)

@@ -331,8 +331,8 @@ func (h *harness) change(who approvers.Identity, request, args string) {
 	h.ok(err)
 }
 
-// A notice links to the card as soon as Slack shows the card. An edit can cause a new card at another address, to which
-// the notice must link.
+// A notice links to the card as soon as Slack shows the card. After an edit, there can be a new card at another
+// address. The notice must then link to the new card.
 func TestANoticeLeadsToTheCard(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(`issue_refund {"amount":900}`)
@@ -530,7 +530,7 @@ func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 		shown  []string // where Slack shows the question; elsewhere Slack refuses it
 		lost   bool     // the question was deleted in Slack
 		edited bool     // the question's message is being edited, because there is a second question
-		ts     string   // of the message, which is received a minute after the question
+		ts     string   // the timestamp of the message, which is received a minute after the question
 		answer bool
 	}{
 		"written after it":                   {shown: []string{"conversation:"}, ts: later, answer: true},
@@ -551,7 +551,7 @@ func TestOnlyAShownQuestionIsAnsweredByWriting(t *testing.T) {
 			h.question(lead, r.ID, "why?")
 			h.showsQuestion(r.ID, store.OutboxQuestion, posted, c.lost, c.shown...)
 			if c.edited {
-				h.question(lead, r.ID, "and for whom?") // it is not shown yet
+				h.question(lead, r.ID, "and for whom?") // the question is not shown yet
 			}
 			h.clock.pass(time.Minute)
 			heard := h.hear(h.reply(alice, c.ts, "and one more thing"))

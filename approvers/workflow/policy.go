@@ -21,8 +21,8 @@ type PolicySource interface {
 	// CatchUp reads the policy in force, and uses it from then on. If this process can't use the policy in force, the
 	// error is store.ErrPolicyChanged.
 	CatchUp(ctx context.Context) error
-	// Usable reports whether this process can use the policy in force. Usable does not read the store, so the result is
-	// as of the last read. While Usable returns false, no work begins.
+	// Usable reports whether this process can use the policy in force. Usable does not read the store, so it answers for
+	// the policy that this process read last. While Usable returns false, no work begins.
 	Usable() bool
 	// Wake tells the source that another process has changed the policy in force. Wake returns without waiting for
 	// CatchUp.
@@ -39,7 +39,7 @@ type PolicyChange struct {
 	Policy  string // the digest of the policy file, and of the files that it names
 	Pins    string // the digest of the lock file; empty: there is none
 	Content []byte // the bytes of the policy file, the files that it names, and the lock file
-	File    string // the field File of the approvers.Policy: the hash that plans contain
+	File    string // the result of approvers.Policy.File: the hash of the policy file
 	By      string // the process that makes the change
 	Why     string // the cause of the change, in one word
 }
@@ -224,7 +224,7 @@ func (t requestsTx) reevaluate(id string) error {
 	case !reflect.DeepEqual(before, unchanged):
 		return t.apply(r, cur.events)
 	case r.Plan.PolicyHash != before.Plan.PolicyHash:
-		return t.PutRequest(r) // only the policy's hash has changed, so the card looks the same
+		return t.PutRequest(r) // only the policy's hash in the plan has changed, which the card does not show
 	}
 	return nil
 }

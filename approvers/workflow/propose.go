@@ -16,18 +16,18 @@ import (
 type ModelCall struct {
 	ID    string
 	Tool  string
-	Args  string // raw; never repaired
-	Fault string // why package agent found the call invalid; empty: it is valid
+	Args  string // the model's argument text, unchanged
+	Fault string // why package agent found the call invalid; empty: the call is valid
 }
 
 // Proposal is one step of the model: its text and its tool calls.
 type Proposal struct {
 	Turn    string
-	Step    int // Brief.Turn.Step
+	Step    int // the value of Brief.Turn.Step
 	Text    string
 	Calls   []ModelCall
 	Authors []approvers.PersonID // the authors of all messages in the prompt
-	Tokens  int                  // the cost of the model call
+	Tokens  int                  // how many tokens the model call used
 }
 
 // Propose stores a step and its calls. For each call, Propose determines whether the call runs, waits for approval, or
@@ -118,7 +118,7 @@ func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p 
 }
 
 // uniqueID returns the call id that the model chose. If the id is empty, or another call of the step has it, uniqueID
-// returns a new id. With an id that is not unique, the next prompt would be invalid.
+// returns a new id. If two calls of a step had the same id, the next prompt would be invalid.
 func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	if id == "" || used[id] {
 		id = t.newID("call")
@@ -308,7 +308,7 @@ func (t proposalsTx) ask(call store.Call, e approvers.Execution, r approvers.Req
 func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Request) (approvers.Request, error) {
 	r.ID = t.newID("req")
 	if r.Facts.Caller != nil && r.Retry == nil {
-		r.ID = call.ID // the id that the caller has
+		r.ID = call.ID // the caller already has this id
 	}
 	call.Request, e.Request = r.ID, r.ID
 	r.Conversation, r.Turn, r.Call = call.Conversation, call.Turn, call.ID

@@ -67,8 +67,8 @@ func (w *Questions) Answer(ctx context.Context, c Click, option int) error {
 }
 
 // answerByWriting treats a message as the answer to the model's question, if possible. The author must be a requester
-// who saw the question before writing. The turn must wait only for the answer to this question. If the message is an
-// answer, answerByWriting returns true.
+// who saw the question before writing. The turn must wait for nothing else than the answer to this question. If the
+// message is an answer, answerByWriting returns true.
 func (t questionsTx) answerByWriting(turn approvers.Turn, m store.Message, u IncomingMessage) (bool, error) {
 	if turn.State != approvers.TurnWaiting || !slices.Contains(turn.Requesters, u.Who.ID) {
 		return false, nil
@@ -152,8 +152,8 @@ func (t questionsTx) settleModelQuestion(call store.Call, outcome approvers.Outc
 
 // These constants limit the questions that a running tool asks.
 const (
-	MaxElicitations = 5                // questions in one try of a run
-	AnswerWithin    = 10 * time.Minute // how long a person has to answer each
+	MaxElicitations = 5                // the maximum number of questions in one try of a run
+	AnswerWithin    = 10 * time.Minute // how long a person has to answer each question
 	// maxWaiting limits how many runs may wait for people at the same time, so workers stay free for other runs.
 	maxWaiting = 16
 )

@@ -154,7 +154,7 @@ func TestWithdrawAllPastARunAndAnUnknownOutcome(t *testing.T) {
 	h.ok(h.Runs.MarkUnknown(h.ctx(), cs[1].Execution))
 	h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: alice}))
 	h.wantOutcome(cs[1].ID, approvers.OutcomeUnknown)
-	h.wantTurn(turn, approvers.TurnWaiting) // the run's result comes by itself
+	h.wantTurn(turn, approvers.TurnWaiting) // the turn still waits for the result of the run
 	h.ok(h.Runs.Finish(h.ctx(), cs[0].Execution, true, "found"))
 	h.wantTurn(turn, approvers.TurnThinking)
 }

@@ -76,8 +76,8 @@ func racing(p *approvers.Policy) {
 // raceKind is one kind of conflict between the people's actions.
 type raceKind struct {
 	name    string
-	calls   []string                                  // of one step
-	before  func(*raceHarness, *race)                 // what happened before; nil: nothing
+	calls   []string                                  // the calls of the step
+	before  func(*raceHarness, *race)                 // prepares the race; nil: nothing
 	act     func(*raceHarness, *race, int) error      // the person's action
 	outcome func(*raceHarness, *race) (string, error) // the name of the outcome; an error if the race had no valid one
 }
@@ -94,11 +94,11 @@ type raceHarness struct {
 type race struct {
 	requests []approvers.Request
 	shown    []store.Shown // the requests that a card of all calls offers for decision
-	others   int           // the first person waits until this number of other people got an answer
+	others   int           // the first person waits until so many other people got an answer
 	answered chan struct{} // receives once for each answer
 	mu       sync.Mutex
 	errs     []error // by person
-	denied   int     // how often somebody was told that they can't
+	denied   int     // how many people were told that they can't do the action
 	ran      int
 }
 

@@ -86,7 +86,7 @@ func TestRankOfABundle(t *testing.T) {
 		h := newHarness(t)
 		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
 			p.Tools[3].Rules[0].Stages = nil
-			p.Approvers[1].MaxRisk = approvers.Critical // so that the same people are asked
+			p.Approvers[1].MaxRisk = approvers.Critical // so that both requests are for the same people
 		}))
 		r := h.bundled(c.calls...)[0]
 		if got, ok := h.ranks(r.Turn)[store.OutboxBundle]; got != c.want || !ok {
@@ -103,7 +103,7 @@ func TestManyChangesAreOneDelivery(t *testing.T) {
 	card := h.show(h.only(r.ID, store.OutboxCard))
 	h.question(lead, r.ID, "which one?")
 	waits := h.timers(store.TimerShow)[card.ID]
-	waits.Due, waits.Tries = h.clock.Now().Add(20*time.Second), 1 // Slack takes no more for now
+	waits.Due, waits.Tries = h.clock.Now().Add(20*time.Second), 1 // Slack has asked for a delay
 	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return tx.SetTimer(waits) }))
 	for range 5 {
 		h.clock.pass(time.Second)

@@ -14,14 +14,14 @@ import (
 	"countersign/store"
 )
 
-// silence is the longest interval between two messages of a conversation at the top level of a direct message. After a
-// longer interval, the next message begins a new conversation if no turn is going on.
+// silence is used at the top level of a direct message. If a message comes more than this time after the last message,
+// and no turn is going on, the message begins a new conversation.
 const silence = 8 * time.Hour
 
 // IncomingMessage is a message from a person to the bot.
 type IncomingMessage struct {
 	Inbox           string    // id of the delivery, which is closed in the same transaction
-	At              time.Time // when it was received
+	At              time.Time // when the bot received the message
 	Channel         approvers.ChannelRef
 	Team            string
 	Thread          string // ts of the thread's root; empty at the top level of a direct message
@@ -29,11 +29,11 @@ type IncomingMessage struct {
 	Who             approvers.Identity
 	Text            string         // the text for the model
 	Attached        string         // for the model only: the attached files, and where the message was written
-	Start           bool           // it may begin a conversation: a mention, or a direct message
-	NewConversation bool           // at the top level of a direct message, it begins a new conversation if no turn is going on
-	Stop            bool           // the author asks to stop: the current turn, if there is one, is stopped
-	Edited          string         // Slack's ts of the last edit; empty: it was not edited
-	Gap             *approvers.Gap // the gap in which it was written, and after which it was read; nil: none
+	Start           bool           // the message may begin a conversation, because it is a mention or a direct message
+	NewConversation bool           // at the top level of a direct message: the message begins a new conversation if no turn is going on
+	Stop            bool           // the author asks to stop the current turn, if there is one
+	Edited          string         // Slack's ts of the last edit; empty: nobody edited the message
+	Gap             *approvers.Gap // the gap in which the message was written, if the bot read the message after the gap; nil: there was no gap
 }
 
 // MessageResult describes how a message was handled.
@@ -41,7 +41,7 @@ type MessageResult struct {
 	Conversation string
 	Turn         string
 	Queued       bool // the message waits for the current turn to end
-	Paused       bool // everything is paused: the message is kept, and its author is told
+	Paused       bool // everything is paused: the bot keeps the message, and tells its author
 	Ignored      bool // the message was not for the bot
 	Duplicate    bool // the message was received before
 	Stopped      bool // the message stopped the turn
@@ -51,8 +51,8 @@ type MessageResult struct {
 	Denied *approvers.Denied
 }
 
-// deny records a denial in the result. If denied is nil, deny does nothing and returns false. The parameter start is
-// true if the message was addressed to the bot. The author is notified of a denial only in this case.
+// deny records a denial in the result. If denied is nil, deny does nothing and returns false. If the message was
+// addressed to the bot, the parameter start is true. Only then is the author told of the denial.
 func (h *MessageResult) deny(denied *approvers.Denied, start bool) bool {
 	if denied == nil {
 		return false
@@ -109,7 +109,7 @@ func (w *Intake) ReceiveMessage(ctx context.Context, u IncomingMessage) (Message
 	return result, err
 }
 
-// writtenBefore reports whether a message of a thread is older than all messages that people wrote to the bot in the
+// writtenBefore reports whether a message in a thread is older than every message that people wrote to the bot in this
 // thread. An older message was written to other people, so the bot ignores it. An older message can arrive after the
 // mention that began the conversation, because Slack may send the two messages over different connections.
 func writtenBefore(conversation []store.Message, ts string) bool {

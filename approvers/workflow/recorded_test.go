@@ -139,7 +139,7 @@ func TestDeadlineAfterClickThatCanNotBeHandled(t *testing.T) {
 // tornStore is a store with records that can't be read.
 type tornStore struct {
 	store.Store
-	bad map[string]bool // "bucket id"
+	bad map[string]bool // the unreadable records, each as "bucket id"
 }
 
 type tornTx struct {

@@ -42,7 +42,7 @@ func (w *Outbox) Refused(ctx context.Context, refusal settings.Refusal) error {
 // bot also tries the message when the bot starts, because a person may have corrected the cause.
 const (
 	firstAnswerRetry   = 10 * time.Minute
-	firstQuestionRetry = time.Minute // shorter, because a question has a deadline
+	firstQuestionRetry = time.Minute // shorter than the delay for an answer, because a question has a deadline
 	lastAnswerRetry    = 24 * time.Hour
 	answersKept        = 7 * 24 * time.Hour
 )
@@ -189,12 +189,12 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 		switch {
 		case s.State == store.OutboxExpanded, s.State == store.OutboxRemoved:
 		case s.State == store.OutboxUnreachable:
-			if refused == nil || s.LastError != approvers.NobodyThere { // Slack's refusal comes before an empty role
+			if refused == nil || s.LastError != approvers.NobodyThere { // Slack's refusal is a better reason than a role without members
 				refused = &messages[i]
 			}
 			before = before || s.Posts > 0
 		case s.State == store.OutboxWanted && s.TS == "":
-			return nil // Slack has not answered yet
+			return nil // Slack has not accepted or refused this card yet
 		default:
 			return t.shownAgain(r)
 		}
@@ -241,7 +241,7 @@ func (t cardsTx) shownAgain(r approvers.Request) error {
 	if err := t.apply(after, nil); err != nil || !approvers.HasTooFew(after) {
 		return err
 	}
-	return t.timers.scheduleAvailability(after) // perhaps enough people are there again
+	return t.timers.scheduleAvailability(after) // perhaps enough people can be reached again
 }
 
 // cardsOfStage returns the cards that were addressed to the approvers of a request's current stage. A card from an
@@ -346,7 +346,7 @@ func (t cardsTx) retryCardsOf(r approvers.Request) error {
 		role, ofRole := strings.CutPrefix(s.To, store.ToRole)
 		listed := slices.ContainsFunc(again, func(other store.OutboxMessage) bool { return other.ID == s.ID })
 		if s.State == store.OutboxExpanded && ofRole && slices.Contains(r.Roles(), role) && !listed {
-			again = append(again, s) // Slack refused the channel, so the members had the card by direct message
+			again = append(again, s) // Slack refused the card in the channel, so the members got it by direct message
 		}
 	}
 	for _, s := range again {

@@ -169,8 +169,9 @@ func TestACardOfAnEarlierStage(t *testing.T) {
 	}
 }
 
-// A shown card counts only if its person may still decide: the card of somebody whose approval counts in both stages
-// does not. The card of somebody whose role occurs in both stages counts, though the role gets no new card.
+// A card that Slack shows counts only if its person may still decide. If a person's approval counts in both stages, the
+// person's card does not count. If a person's role is in both stages, the role gets no new card, and the person's card
+// counts.
 func TestWhoseCardOfAnEarlierStageCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		approves approvers.Identity
@@ -224,8 +225,8 @@ func (h *harness) problems() (kinds []settings.ProblemKind, entries int) {
 }
 
 // If a stage needs two people and only one is left, the operators get one notice about it, also if the check is
-// repeated. If nobody sees the card meanwhile, this problem comes first. When enough people are there again, the
-// problem is over.
+// repeated. If nobody can see the card in the meantime, this other problem takes precedence. When the stage has enough
+// people again, the problem ends.
 func TestTooFewAreLeft(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
@@ -271,8 +272,8 @@ func TestTooFewAreLeft(t *testing.T) {
 	}
 }
 
-// A role without members is one problem, whether the bot first finds that nobody can be written to, or that nobody is
-// left. The problem keeps its beginning.
+// A role without members is only one problem. The bot may first find that no member can get messages, and then that
+// nobody is left. The problem keeps the time at which it began.
 func TestAnEmptyRoleIsOneProblem(t *testing.T) {
 	for _, cardFirst := range []bool{true, false} {
 		h := newHarness(t)
@@ -297,7 +298,7 @@ func TestAnEmptyRoleIsOneProblem(t *testing.T) {
 }
 
 // A person of a stage may leave the user group that the role or the stage names, or become a guest. If nobody is left,
-// the request says so at once. Requests that wait for other people are not checked.
+// the request records this immediately. Requests that wait for other people are not checked.
 func TestNobodyIsLeftInAGroup(t *testing.T) {
 	member, left, guest := lead, lead, lead
 	member.Groups, guest.Guest = []string{"oncall"}, true
@@ -344,8 +345,8 @@ func TestNobodyIsLeftInAGroup(t *testing.T) {
 	}
 }
 
-// The reason why nobody is left follows the members. At first, nobody in the stage's user group holds the role. Then
-// the only member is in the group again, with a deactivated account.
+// The recorded reason changes when the members change. At first, nobody in the stage's user group has the role. Then
+// the only member is in the group again, but with a deactivated account.
 func TestWhyNobodyIsLeft(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead, func(p *approvers.Policy) {
@@ -397,8 +398,8 @@ func TestNobodyIsLeftAfterADecision(t *testing.T) {
 	h.wantState(r.ID, approvers.Approved)
 }
 
-// Slack refused the channel of the cards, so the members of the role have the card by direct message. After nobody was
-// left, the card also goes to people who have joined the role since.
+// Slack refused the channel of the cards, so the members of the role have the card by direct message. Then nobody is
+// left in the role. When people join the role, the card also goes to them.
 func TestNewMembersGetTheCard(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", noLead, leads))

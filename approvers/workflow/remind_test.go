@@ -105,7 +105,8 @@ func TestRemindersPassBy(t *testing.T) {
 }
 
 // TestNoReminderForWhoJustGotTheCard checks a person who is back from an absence when a reminder is due. The person
-// gets the card, and no reminder together with it. The person's own reminder comes later, because it is the last one.
+// gets the card, and no reminder together with it. This was the last reminder, so the person gets a reminder of their
+// own later.
 func TestNoReminderForWhoJustGotTheCard(t *testing.T) {
 	h := newHarnessWith(t, reminding(8*time.Minute, 1))
 	start := h.clock.Now()
@@ -191,7 +192,7 @@ func TestJumpsOfTheClock(t *testing.T) {
 	// If a reminder or an escalation is late, the next wait also begins late, so less time remains for later reminders.
 	tests := []struct {
 		name  string
-		jumps []time.Duration // ten minutes apart, the first after five minutes
+		jumps []time.Duration // the jumps of the clock: the first after five minutes, then one every ten minutes
 		state approvers.State
 		audit string
 	}{

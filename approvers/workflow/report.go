@@ -48,8 +48,8 @@ func (w *History) ReportDue(ctx context.Context) (week approvers.Week, due bool,
 	return week, due, err
 }
 
-// isNewReport reports whether a week's report must still be made. If the last report is about a time in the future, it
-// was made while the clock was wrong, so it does not count.
+// isNewReport reports whether a week's report must still be made. A last report about a time in the future does not
+// count, because it was made while the clock was wrong.
 func isNewReport(last settings.Report, week approvers.Week, now time.Time) bool {
 	return last.Week < week.Name() || last.Until.After(now)
 }

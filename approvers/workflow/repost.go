@@ -18,8 +18,8 @@ import (
 // with /countersign pending. Second, if the request needs attention because of a reminder, an escalation, other
 // approvers or new arguments. Third, when the message's deadline is near.
 
-// reposts determines when a lost message is posted again before its deadline. At these times, 1/4, 1/8 or 1/16 of the
-// period in which the message is relevant is left.
+// reposts determines when a lost message is posted again before its deadline. A message is relevant for a period that
+// ends with the deadline. The bot posts it again when 1/4, 1/8 or 1/16 of the period is left.
 var reposts = []time.Duration{4, 8, 16}
 
 // MarkLost records that an outbox message was deleted in Slack. s is the outbox message that the bot had read before it
@@ -28,7 +28,7 @@ func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil || cur.Round != s.Round || cur.TS != s.TS {
-			return err // the message was posted again since
+			return err // the bot has posted the message again
 		}
 		return t.reposts.markLost(cur)
 	})
@@ -65,7 +65,7 @@ func (t repostsTx) markLost(s store.OutboxMessage) error {
 	}
 	s.Round++
 	switch {
-	case s.Drafted && s.Kind != store.OutboxDraft: // only the draft was deleted; nobody has seen the step's outcome
+	case s.Drafted && s.Kind != store.OutboxDraft: // the deleted Slack message showed only the draft, and nobody has seen the step's outcome
 		return t.repostLost(s)
 	case !life.relevant:
 		s.State, s.TS = store.OutboxRemoved, ""
@@ -233,7 +233,7 @@ func (w *Outbox) Repost(ctx context.Context, timer store.Timer) error {
 		case !life.relevant:
 			s.State, s.TS = store.OutboxRemoved, ""
 			return errors.Join(t.PutOutboxMessage(s), t.ClearTimer(store.TimerRepost, s.ID))
-		case t.now.Before(life.first()): // the deadline was postponed meanwhile
+		case t.now.Before(life.first()): // the deadline was postponed after the timer was set
 			return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: life.first()})
 		}
 		return t.reposts.repostLost(s)

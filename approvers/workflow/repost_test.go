@@ -244,7 +244,7 @@ func TestDeletedMeanwhile(t *testing.T) {
 	r := h.ask(`apply_discount {}`)
 	card := h.only(r.ID, store.OutboxCard)
 	card.Channel, card.TS = "C0002", "300.1"
-	h.loses(card) // its delivery is not recorded yet
+	h.loses(card) // Slack reports the deletion before the delivery is recorded
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	if got := h.message(card.ID); got.State != store.OutboxLost || got.Round != 1 {
 		t.Fatalf("it is %+v", got)

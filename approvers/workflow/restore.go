@@ -18,10 +18,10 @@ type Restoration struct {
 	Who    approvers.PersonID // the operator
 	Backup string             // name of the backup file, or address of the restored database, for the record
 	Hash   string             // SHA-256 of the file in hex; empty for a database
-	Taken  time.Time          // when the backup was made; the store has its state at that time
-	Loss   *Loss              // set if the store is older than its signed heads; nil: the store was restored from a backup
+	Taken  time.Time          // when the backup was made
+	Loss   *Loss              // set if the operator accepted that the store is older than its signed heads; nil: the store was restored from a backup
 
-	older bool // set if the file was damaged: rows may be out of date, and audit records may be missing
+	older bool // the file was damaged: rows may have an old state, and audit records may be missing
 }
 
 // Loss describes the records that an operator has accepted as lost.
@@ -125,7 +125,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 	}
 	err := w.update(ctx, "salvage", func(t *tx) error {
 		pause, _, err := settings.ReadPause(t)
-		if err == nil && pause.Damaged() { // whether everything is paused is unknown: nothing runs until a person decides
+		if err == nil && pause.Damaged() { // nobody knows whether everything was paused, so nothing runs until a person decides
 			err = t.pauses.setPause(settings.Pause{On: true, By: x.Who, Reason: pause.Reason})
 		}
 		return err
@@ -191,7 +191,7 @@ func (t restoreTx) loseRequests(x Restoration) (int, error) {
 	for _, r := range open {
 		lost, events, denied := r.Lose(t.deciding(), x.Taken)
 		if denied != nil {
-			return 0, denied // can't happen: Lose denies only closed requests
+			return 0, denied // can't happen: Lose denies only requests that have ended
 		}
 		if err := t.ClearTimer(store.TimerRun, r.Execution); err != nil {
 			return 0, err
@@ -286,9 +286,9 @@ func (t restoreTx) loseCall(e approvers.Execution, x Restoration) error {
 	return t.keepRecorded(e.ID, x)
 }
 
-// keepRecorded handles a run whose stored state may be older than its last commit. If the stored state says that the
-// run has not begun, keepRecorded takes the state from the audit records. The commit that began the run may be lost
-// together with its audit record. So if no audit record says how the run ended, the bot asks people about the outcome.
+// keepRecorded handles a run whose stored state may be out of date. If the stored state says that the run has not
+// begun, keepRecorded takes the state from the audit records. The commit that began the run may be lost together with
+// its audit record. So if no audit record says how the run ended, the bot asks people about the outcome.
 func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	if !x.older {
 		return nil

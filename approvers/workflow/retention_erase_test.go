@@ -165,7 +165,7 @@ func TestErase(t *testing.T) {
 	h.begin(h.say(alice, "and continue").Turn) // the conversation continues with the remaining texts
 }
 
-// The reasons of erasures stay after later erasures of the same chain, by a command and because of the chain's age.
+// The reason of an erasure stays when the same chain is erased again: by a command, or because of the chain's age.
 func TestErasureKeepsReasons(t *testing.T) {
 	h := newHarness(t)
 	keeping(h)
@@ -291,7 +291,7 @@ func (h *harness) shownAs(s store.OutboxMessage, text string) {
 }
 
 // A call that was asked for again has two requests and two executions. Erase and Enforce erase the texts of both, even
-// if the outcome of the earlier run stays unknown. Erase takes each of the two requests.
+// if the outcome of the earlier run stays unknown. Erase accepts the id of each of the two requests.
 func TestEraseCallAskedForAgain(t *testing.T) {
 	for _, erase := range []func(h *harness, first, second string) error{
 		func(h *harness, first, _ string) error {
@@ -435,8 +435,8 @@ func TestEraseReplacesDamagedRecord(t *testing.T) {
 	}
 }
 
-// Erase takes the execution's id for a call that ran without approval. Erase takes the call's id for a question of the
-// model.
+// For a call that ran without approval, Erase accepts the execution's id. For a question of the model, Erase accepts
+// the call's id.
 func TestEraseWhatNobodyWasAskedAbout(t *testing.T) {
 	h := newHarness(t)
 	call := h.propose(h.say(alice, "please").Turn, `search_orders {"q":"Roswell"}`)[0]

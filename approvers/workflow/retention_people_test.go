@@ -169,7 +169,8 @@ func TestRetentionOfGrantWithoutChain(t *testing.T) {
 	}
 }
 
-// The chains of a grant in force, and of an absence that is not over, stay, although their last records are old.
+// The chain of a grant in force stays, although its last record is old. The same is true for an absence that has not
+// ended.
 func TestRetentionKeepsChainsInUse(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting, withDeputy, func(p *approvers.Policy) {
@@ -302,7 +303,7 @@ func TestRetentionOfHomeTimes(t *testing.T) {
 			t.Errorf("the times are %+v, %+v, %+v", home("U0001").Home, home("U0002").Home, home("U0003").Home)
 		}
 		h.ok(h.Homes.Idle(h.ctx(), h.timers(store.TimerHome)[home("U0002").ID]))
-		retain(0) // Slack has not shown it yet
+		retain(0) // Slack has not shown the tab without buttons yet
 		show("U0002")
 		retain(1)
 		h.ok(h.Homes.Open(h.ctx(), "", "U0001", "", 0))
@@ -314,7 +315,8 @@ func TestRetentionOfHomeTimes(t *testing.T) {
 	})
 }
 
-// A grant with a damaged record in its chain stays, and is reported. Other grants are erased.
+// If the chain of a grant has a damaged record, the grant stays, and Enforce reports the damage. Other grants are
+// erased.
 func TestRetentionOfGrantsPassesDamage(t *testing.T) {
 	h := newHarness(t)
 	h.policy.Store(policy("policy-1", granting, func(p *approvers.Policy) {

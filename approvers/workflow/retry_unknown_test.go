@@ -122,7 +122,7 @@ func TestAskAgainUnderAGrant(t *testing.T) {
 		t.Fatal("it does not run under the grant")
 	}
 	h.ok(h.Runs.MarkUnknown(h.ctx(), c.Execution))
-	h.ok(h.again(lead, c.Execution)) // the giver of the grant may report the outcome, and so may ask again
+	h.ok(h.again(lead, c.Execution)) // the person who gave the grant may report the outcome, and so may also request another run
 	after := h.call(c.ID)
 	r := h.wantState(after.Request, approvers.Pending)
 	if e := h.execution(after.Execution); e.Grant != "" || h.grant(g.ID).Left != 1 {

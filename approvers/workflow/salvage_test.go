@@ -70,7 +70,7 @@ func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named
 	t.Helper()
 	before := t.Failed()
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Hour) // later than everything in the store
+		time.Sleep(time.Hour) // so that the time is later than every time in the store
 		dir := quickDir(t)
 		defer os.RemoveAll(dir)
 		from, scratch, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "scratch.db"), filepath.Join(dir, "to.db")
@@ -133,7 +133,7 @@ func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named
 			for _, id := range w.callers {
 				call, err := r.Call(id)
 				if err != nil {
-					continue // it is lost
+					continue // the record is lost
 				}
 				if conv, err := r.Conversation(call.Conversation); err != nil || conv.Caller == nil || conv.Caller.Request != id {
 					continue

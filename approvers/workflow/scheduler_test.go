@@ -291,7 +291,7 @@ func TestBackoffEndsAtHalfAMinute(t *testing.T) {
 			n.Add(1)
 			return errors.New("no")
 		}}})
-		w.pass(time.Minute) // 0, .1, .3, .7, 1.5, 3.1, 6.3, 12.7, 25.5, 51.1
+		w.pass(time.Minute) // the tries begin after 0, .1, .3, .7, 1.5, 3.1, 6.3, 12.7, 25.5 and 51.1 seconds
 		if got := n.Load(); got != 10 {
 			t.Errorf("%d tries in the first minute; want 10", got)
 		}
@@ -326,7 +326,7 @@ func TestALaneKeepsItsOrderThroughAFailure(t *testing.T) {
 		if got := l.String(); got != "c1" {
 			t.Errorf("at first %q was handled; want the lane without a failure", got)
 		}
-		w.pass(time.Second) // 100 + 200 + 400 ms
+		w.pass(time.Second) // longer than the delays of 100, 200 and 400 ms
 		if got := l.String(); got != "c1 a1 a2" {
 			t.Errorf("then %q; want the lane in its order", got)
 		}

@@ -127,7 +127,7 @@ func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now se
 	return s, now, nil
 }
 
-// s.made reports whether the state s belongs to the head h: the same tree, and the key that signed h.
+// s.made reports whether the state s belongs to the head h: s must have the tree of h, and the key that signed h.
 func (s sealed) made(h approvers.Head, signed string) bool {
 	root, err := s.Tree.Root()
 	return err == nil && root == h.Root && s.Tree.Size == h.Size && approvers.SignedBy(signed, s.Key)
@@ -170,8 +170,8 @@ func resealed(r store.Reader, size uint64) (now sealed, err error) {
 const headRef = "heads"
 
 // postHead schedules a post of the newest head in the channel that the policy names. The head must be new, and the
-// policy's interval since the last post must have passed. If the policy names another channel than before, postHead
-// schedules the post without these conditions.
+// policy's interval since the last post must have passed. If the policy names a new channel, postHead schedules the
+// post without these conditions.
 func (t sealsTx) postHead() error {
 	to := t.policy.Audit
 	if to.Channel == "" {
@@ -210,7 +210,7 @@ func (t sealsTx) headDue(s store.OutboxMessage, last store.Head, every time.Dura
 	if err == nil {
 		since = shown.At
 	}
-	return since.After(t.now) || !t.now.Before(since.Add(every)), store.IgnoreNotFound(err) // since is later than now if the clock was set back, which must not stop the posts
+	return since.After(t.now) || !t.now.Before(since.Add(every)), store.IgnoreNotFound(err) // if the clock was set back, since can be after now; posts must go on in this case
 }
 
 // headAgain posts a head that Slack refused. headAgain is called after the bot has joined a channel.

@@ -149,7 +149,7 @@ func TestHeadSealedWhileOneIsPosted(t *testing.T) {
 	o.step(0, 1)
 	vm, err := o.Views.Message(o.ctx(), o.heads().ID)
 	o.ok(err)
-	o.step(time.Hour, 1) // Slack takes its time
+	o.step(time.Hour, 1) // the new head is sealed before the post has ended
 	vm.Message.Channel, vm.Message.TS = "C0008", "200.1"
 	o.ok(o.Outbox.Delivered(o.ctx(), vm.Message, workflow.SentMessage{Body: []byte("1")}))
 	if s := o.heads(); s.State != store.OutboxShown || s.Step != 1 {

@@ -18,7 +18,7 @@ type Brief struct {
 	Agent        approvers.Agent
 	Policy       *approvers.Policy       // the policy when Begin read the input
 	Messages     []store.Message         // the history for the prompt: whole turns in order
-	Calls        map[string][]store.Call // by turn, ordered by step and index; each call has its result
+	Calls        map[string][]store.Call // by turn, in the order of step and index; each call has its result
 }
 
 // historyMessages is the maximum number of messages that Begin reads for a model call. Normally, the token budget of a
@@ -109,7 +109,7 @@ func (b *Brief) read(t *tx) error {
 	cut := b.Conversation.Messages > historyMessages
 	for _, m := range inTurns(all) {
 		if m.State != store.MessageTaken || (cut && m.Turn == all[0].Turn && m.Turn != b.Turn.ID) {
-			continue // a waiting message, or the rest of a turn whose start was not read
+			continue // the message waits, or it belongs to a turn whose first messages were not read
 		}
 		b.Messages = append(b.Messages, m)
 		if _, read := b.Calls[m.Turn]; read || m.Calls == 0 {
@@ -320,7 +320,7 @@ func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string)
 		posted := cur.TS == ""
 		cur.Channel, cur.TS = s.Channel, s.TS
 		if cur.DraftText = said; cur.Kind == store.OutboxAnswer || cur.Kind == store.OutboxStep {
-			cur.DraftText = "" // Slack's message has the text now
+			cur.DraftText = "" // the text is now stored only in Slack's message
 		}
 		if err := t.PutOutboxMessage(cur); err != nil || !posted {
 			return err

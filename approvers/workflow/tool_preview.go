@@ -17,18 +17,18 @@ type PreviewCall struct {
 	Digest                      string // digest of the call
 	Key                         string // idempotency key of the preview; not the key of the run
 	Tool, ToolHash              string // the tool that makes the preview, and the hash of its definition
-	Own                         bool   // the tool's own preview function is called
+	Own                         bool   // the tool has a preview function in Go, which is called
 	Args                        json.RawMessage
 	Within                      time.Duration
 }
 
-// previewLease is added to the time limit of an attempt to make a preview. If the attempt has not ended when this sum
-// has passed, the attempt counts as lost.
+// previewLease is added to the time limit of an attempt to make a preview. If an attempt takes longer than this sum,
+// the attempt counts as lost.
 const previewLease = 15 * time.Second
 
 // previewSource returns the tool that makes the preview. The policy may name this tool, or an argument for a dry run of
-// the called tool. If the policy names neither, has no template and does not forbid previews, the called tool makes its
-// own preview. If the called tool can't make previews, no tool makes the preview.
+// the called tool. If the policy names neither, the called tool makes its own preview, if it can. This needs a policy
+// that has no template for the tool and allows previews.
 func (t previewsTx) previewSource(tool, agent string) approvers.PreviewSource {
 	p, _ := t.policy.Tool(tool, agent)
 	by := p.Preview.By
@@ -100,7 +100,7 @@ func (t previewsTx) beginPreview(request string) (p PreviewCall, ok bool, err er
 	if err := t.PutRequest(r); err != nil {
 		return p, false, err
 	}
-	if r.ToolPreview.Dry { // a dry run calls the tool itself, so the attempt is recorded first
+	if r.ToolPreview.Dry { // a dry run calls the tool itself, so the audit must have the attempt before the call
 		if err := t.records.auditToolPreview(r, "asked", nil); err != nil {
 			return p, false, err
 		}

@@ -30,7 +30,7 @@ func TestTurns(t *testing.T) {
 			present = append(present, approvers.Presence{Who: who})
 		}
 		defer h.clock.pass(time.Second)
-		for range 2 { // a second look-up tells nobody again
+		for range 2 { // after a second look-up, nobody gets another notice
 			snapshot, err := h.Views.StageSnapshot(h.ctx(), r.ID)
 			h.ok(err)
 			timer := store.Timer{Kind: store.TimerAvailability, Ref: r.ID, Due: h.clock.Now()}

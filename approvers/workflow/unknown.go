@@ -196,7 +196,7 @@ const (
 	Happened Report = "happened" // the call took effect; Click.Reason has the result
 	DidNot   Report = "did_not"
 	Leave    Report = "leave" // tell the model that the outcome is unknown
-	Asked    Report = "again" // the call was requested again (see RetryUnknown)
+	Asked    Report = "again" // somebody requested another run of the call (see RetryUnknown)
 )
 
 // askWhatHappened asks people about a run whose outcome is unknown. The question goes to the conversation, or to the
@@ -207,7 +207,7 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	if conv, err := t.Conversation(e.Conversation); err != nil {
 		return err
 	} else if conv.Caller != nil {
-		places = []string{store.ToUser + conv.Caller.Caller.Owner.User()} // nobody reads the caller's conversation
+		places = []string{store.ToUser + conv.Caller.Caller.Owner.User()} // the caller's conversation is not in Slack, so the question goes to the caller's owner
 	}
 	p, _ := t.policy.Tool(e.Tool, "")
 	if e.Request != "" {
@@ -292,7 +292,7 @@ func (t runsTx) report(c Click, what Report) (*approvers.Denied, error) {
 // report.
 func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*approvers.Denied, error) {
 	if who.ID.Login() != "" {
-		return nil, nil // no denial: the operator can find out whether the tool acted
+		return nil, nil // the operator may report, because the operator can find out whether the tool acted
 	}
 	turn, err := t.Turn(e.Turn)
 	if err != nil {
@@ -333,7 +333,7 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 		}
 		p, _ := t.policy.Tool(e.Tool, "")
 		deadline := e.FinishedAt.Add(p.ExpiresAfter)
-		if timer.Due.Before(deadline) { // the policy now gives more time than it did when people were asked
+		if timer.Due.Before(deadline) { // the policy gives more time now than when people were asked
 			deadline = timer.Due
 		}
 		if early, err := t.handledFirst(timer, deadline); early || err != nil {
@@ -345,9 +345,9 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 
 // RetryUnknown requests another run of a call whose outcome is unknown. RetryUnknown creates a new execution and a new
 // request. People must approve the new request, even if the current policy lets the call run without approval. The
-// outcome of the earlier run stays unknown, and people can report it later. The call can have only one result, which
-// comes from the new request. Therefore RetryUnknown is denied if the call has a result, or if an earlier retry is
-// open. Each person who may report the outcome may also request a retry.
+// outcome of the earlier run stays unknown, and people can report it later. The call can have only one result. The
+// result comes from the new request. Therefore RetryUnknown is denied if the call has a result, or if an earlier retry
+// is open. Each person who may report the outcome may also request a retry.
 func (w *Runs) RetryUnknown(ctx context.Context, c Click) error {
 	return w.click(ctx, "ask again", c, func(t *tx) (*approvers.Denied, error) {
 		e, denied, err := t.runs.reportable(c)

@@ -34,9 +34,9 @@ func (h *harness) ranStep(late bool) (turn string, step store.OutboxMessage) {
 	return call.Turn, h.message(step.ID)
 }
 
-// An answer describes the steps that have no message in Slack, so the bot posts no messages about these steps later. A
-// later rendering of the answer also describes these steps. When a step's texts are erased, the answer is rendered
-// without them.
+// If steps have no message in Slack, the answer describes them, and the bot posts no messages about them later. A later
+// rendering of the answer also describes these steps. When a step's texts are erased, the answer is rendered without
+// them.
 func TestAnswerTellsOfAStep(t *testing.T) {
 	h := newHarness(t)
 	var events []workflow.Event

@@ -30,8 +30,8 @@ import (
 const (
 	webhookFirstDelay  = 5 * time.Second    // before the second try of a delivery; each further delay is four times as long
 	webhookMostDelay   = time.Hour          // the longest delay between two tries of a delivery
-	webhookGiveUp      = 3 * 24 * time.Hour // since a delivery's first try, or since the first failure after the client's last success
-	webhookClientDelay = 5 * time.Minute    // longest delay of the client's other deliveries after one failure
+	webhookGiveUp      = 3 * 24 * time.Hour // counted from a delivery's first try, or from the first failure after the client's last success
+	webhookClientDelay = 5 * time.Minute    // the longest time for which one failure delays the client's other deliveries
 )
 
 // announceChanges sets a webhook timer for each changed call.
@@ -110,7 +110,7 @@ func (w *Callers) Told(ctx context.Context, timer store.Timer, target, key strin
 // WebhookFailure describes why a webhook delivery failed.
 type WebhookFailure struct {
 	Why   string
-	Gone  bool          // the receiver wants no more deliveries
+	Gone  bool          // the receiver answered that it wants no more deliveries
 	After time.Duration // the receiver asks for this delay; zero: it asks for none
 }
 

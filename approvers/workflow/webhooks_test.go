@@ -59,8 +59,8 @@ func (h *harness) webhook() settings.Webhook {
 }
 
 // Each change of a caller's request is delivered once to the caller's webhook. The transaction of the change sets the
-// timer of the delivery. The caller's proposals, claims and answers are not delivered, and neither are changes for a
-// client without a webhook.
+// timer of the delivery. The webhook does not get the caller's own proposals, claims and answers. A client without a
+// webhook gets nothing.
 func TestWebhookChanges(t *testing.T) {
 	h := newWebhookHarness(t)
 	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 5}`))
@@ -134,7 +134,7 @@ func TestWebhookIsDurable(t *testing.T) {
 		t.Fatalf("after a restart the timers are %v", timers)
 	}
 	sent, ok := h.callerView("ci", id).Change()
-	h.reopen() // sent, and not recorded
+	h.reopen() // the change was sent, but this is not recorded
 	if again, _ := h.callerView("ci", id).Change(); !ok || again.Key != sent.Key || len(h.toTell()) != 1 {
 		t.Errorf("after a delivery that was not recorded, it is %+v instead of %+v", again, sent)
 	}

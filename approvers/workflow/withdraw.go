@@ -127,7 +127,7 @@ func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.
 	if e.State == approvers.ExecutionUnknown {
 		return nil, t.runs.leave(e)
 	}
-	return nil, t.questions.cancelElicitations(e.ID, why) // a running call continues; only its questions to people end
+	return nil, t.questions.cancelElicitations(e.ID, why) // the run continues, and only its questions to people end
 }
 
 // WithdrawSome withdraws several requests of one step, for one of the step's requesters. WithdrawSome skips requests

@@ -65,16 +65,15 @@ type Tool struct {
 	Previews    bool   // the tool itself can make a preview of a call
 	Asks        bool   // people in the conversation answer the call; no function is called
 	Claims      Claims // annotations that the tool's source wrote
-	Source      string // name of its source in the policy file; empty: the tool is compiled in
-	Blocked     string // why nobody may call it now, as a part of a sentence; empty: it is not blocked
+	Source      string // name of the tool's source in the policy file; empty: the tool is compiled into the program
+	Blocked     string // why nobody may call the tool now, as a part of a sentence; empty: the tool is not blocked
 	// Check validates arguments against the schema. The model and the person who fills in a form read the error of
 	// Check.
 	Check func(args json.RawMessage) error
 }
 
 // Claims are the annotations of a tool, for example the claim that the tool only reads. The tool's source writes the
-// annotations, and nobody verifies them. If the source makes no statement about a property, the field of the property
-// is nil.
+// annotations, and nobody verifies them. A field is nil if the source says nothing about the property.
 type Claims struct {
 	Title                                        string
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
@@ -121,7 +120,7 @@ type Config struct {
 	// Count is called with each event after the commit. The context is the context of the transaction. If Count is nil,
 	// events are dropped.
 	Count func(context.Context, Event)
-	Now   func() time.Time // nil: time.Now
+	Now   func() time.Time // returns the current time; nil: time.Now
 	// Wrote is called after each commit, with the duration of the transaction. If Wrote is nil, durations are dropped.
 	Wrote func(time.Duration)
 	// Trace returns the id of a turn's trace, or "" if the turn has no trace. Audit records contain this id. If Trace
@@ -260,14 +259,14 @@ type tx struct {
 	w             *core
 	now           time.Time
 	policy        *approvers.Policy
-	wakes         map[store.TimerKind]store.Shares // the shares in which timers of a kind were set
+	wakes         map[store.TimerKind]store.Shares // for each kind of timer: the shares in which the transaction set timers
 	events        []Event                          // events of the transaction, reported after the commit
 	pausesAll     bool                             // this transaction pauses everything
 	changesPolicy bool                             // this transaction puts a policy into force
 	interrupts    map[handled]bool                 // the handlers that this transaction interrupts
 	log           []note                           // log lines, written after the commit
 
-	denials      map[denial]int  // denied attempts, with the number of each kind so far
+	denials      map[denial]int  // the transaction's denied attempts: for each kind, how many there are in total
 	changedCalls map[string]bool // changed calls of other agents; the agents that wait for these calls are woken after the commit
 	replied      []string        // ended questions of tools (elicitations); the waiting runs are woken after the commit
 
@@ -300,7 +299,7 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 			if err := fn(t); err != nil {
 				return err
 			}
-			if w.Policy().Load != load { // the policy changed meanwhile, and the tools that fn has read may have changed with it
+			if w.Policy().Load != load { // the policy changed during fn, and the tools that fn has read may also have changed
 				return store.ErrPolicyChanged
 			}
 			return nil
@@ -312,7 +311,7 @@ func (w *core) transact(ctx context.Context, what string, fn func(*tx) error) er
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		if w.Policy().Load == load {
-			return err // this process has the policy in force, so the error has another cause
+			return err // the policy of this process is in force, so the error has another cause
 		}
 	}
 }
@@ -553,12 +552,12 @@ type parts struct {
 	grants    grantsTx    // grants, and the streaks of approved calls that lead to offers
 	people    peopleTx    // absences
 	pauses    pausesTx    // pauses
-	damage    damageTx    // replacing damaged records, and ending their requests, runs and turns
-	restore   restoreTx   // closing all open work in a restored store
+	damage    damageTx    // new records in place of damaged records; the ends of their requests, runs and turns
+	restore   restoreTx   // the end of all open work in a restored store
 	seals     sealsTx     // signed heads
 	reports   reportsTx   // weekly reports
 	operators operatorsTx // notices for the operators
-	gaps      gapsTx      // gaps in which nothing was received
+	gaps      gapsTx      // gaps in which the bot received nothing
 	callers   callersTx   // requests of other agents
 }
 
@@ -626,8 +625,8 @@ type idMaker struct{ made atomic.Uint32 }
 // madeBits is the number of bits of an id that count the earlier ids. After 4,096 ids, the count begins again at 0.
 const madeBits = 12
 
-// newID returns an id. It has the kind of the record, the time in milliseconds, the number of earlier ids, and 68 random
-// bits, so nobody can guess an id. Because of the time, the store keeps records with similar times together.
+// newID returns an id. An id has the kind of the record, the time in milliseconds, the number of earlier ids, and 68
+// random bits. So nobody can guess an id. Because of the time, the store keeps records with similar times together.
 func (m *idMaker) newID(kind string, now time.Time) string {
 	var b [16]byte
 	rand.Read(b[:]) // crypto/rand never fails

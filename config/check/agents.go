@@ -15,7 +15,7 @@ func (c *checker) agents() {
 		c.problems = append(c.problems, c.file.Document.ProblemAt(c.file.Document.At("agents"), yamldoc.Error, "there is no agent, so the bot would answer nobody",
 			`add agents: support: {channels: ["#support"], tools: ["*"]}`))
 	}
-	takes := map[string]string{} // by channel: the agent that answers there
+	takes := map[string]string{} // by channel: the name of the agent that answers in the channel
 	direct := ""
 	for _, a := range c.policy.Agents {
 		path := "agents." + a.Name

@@ -65,11 +65,11 @@ type checker struct {
 	file       *config.File
 	policy     *approvers.Policy
 	registered []Tool
-	known      []string            // the names of the registered tools; nil: not known
+	known      []string            // names of the registered tools; nil: the registered tools are not known
 	used       map[string]bool     // roles that some call can be routed to
-	broken     map[string]bool     // by tool and stage: true if a problem of the stage itself was reported
-	escalates  map[string][]string // by role: calls that none of its leads may decide
-	orphans    []outcome           // calls of unnamed tools that nobody can allow
+	broken     map[string]bool     // by tool and stage: true if the stage itself has a problem that was reported
+	escalates  map[string][]string // by role: the calls that none of the role's leads may decide
+	orphans    []outcome           // calls of tools that the policy does not name and that nobody can allow
 	problems   yamldoc.Problems
 }
 

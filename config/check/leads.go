@@ -28,7 +28,7 @@ func (c *checker) use(o outcome) {
 	if !o.plan.Routed {
 		return
 	}
-	for _, r := range c.policy.Approvers { // if the first approver is the requester, another one is asked
+	for _, r := range c.policy.Approvers { // any approver can be asked, because the first one may be the requester
 		if r.Covers(o.tool) && r.MaxRisk >= o.plan.Risk {
 			c.used[r.Name] = true
 		}

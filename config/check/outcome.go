@@ -23,7 +23,8 @@ type outcome struct {
 // combinations are tried: no rule, each rule alone, each pair of rules, and all rules together.
 const maxRulesTogether = 6
 
-// outcomes returns the outcomes of a tool's calls. An outcome comes after the outcomes for a part of its rules.
+// outcomes returns the outcomes of a tool's calls. The outcomes for a part of an outcome's rules come before the
+// outcome.
 func (c *checker) outcomes(tool, agent string) []outcome {
 	t, _ := c.policy.Tool(tool, agent)
 	var out []outcome

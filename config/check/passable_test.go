@@ -10,8 +10,8 @@ import (
 	"countersign/config/check"
 )
 
-// TestCheckedStagesCanBePassed uses policies with overrides and with stages of several roles. The requesters are not
-// approvers. If check finds no error in such a policy, no call is refused.
+// TestCheckedStagesCanBePassed uses policies with overrides and with stages of several roles. If check finds no error
+// in such a policy, no call is refused. The requesters of the calls are not approvers.
 func TestCheckedStagesCanBePassed(t *testing.T) {
 	stages := []string{
 		"a", "{approvers: [a, b]}", "{approvers: [b, a], quorum: 2}", "{approvers: [a, c], quorum: 2}", "{approver: c, group: \"@g\"}", "{group: \"@g\"}", "d",

@@ -12,7 +12,7 @@ import (
 // reports and notices for operators.
 type Report struct {
 	Observe   bool        // nothing with effects runs at all
-	Usually   string      // the default waiting times; the Notes of a gate name the times that differ
+	Usually   string      // the default waiting times; if a gate has other times, its Notes have them
 	Gates     []Gate      // calls that wait or are refused
 	Automatic []Automatic // tools with calls that run without approval
 	Working   []Working   // approvers with working hours
@@ -29,7 +29,7 @@ type Gate struct {
 	Risk    approvers.Risk
 	Stages  []GateStage
 	Refused string   // the reason why nobody can allow the call; empty: the stages can allow it
-	Notes   []string // settings that differ from the defaults; whether the call is only observed
+	Notes   []string // settings that differ from the defaults, and whether the call is only observed
 }
 
 // GateStage is one level of approval.
@@ -39,7 +39,7 @@ type GateStage struct {
 	Members []string // members of the stage's roles, as the policy names them
 	Cards   []string // channels, or dm
 	Leads   []string // titles of the leads who are told in turn while nobody decides
-	Terms   []string // settings that differ at this stage: how many rejections end it, and its own times
+	Terms   []string // settings that differ at this stage: the number of rejections that ends it, and its times
 }
 
 // Working is an approver's working hours.
@@ -51,7 +51,7 @@ type Automatic struct {
 	Known   bool   // the policy names the tool
 	Agent   string
 	Risk    approvers.Risk
-	Limit   approvers.Limit // zero: none
+	Limit   approvers.Limit // zero: no limit
 	Preview bool
 	Rules   bool // some calls wait because of a rule
 	Observe bool // the tool is only observed: calls with effects are not run
@@ -96,8 +96,8 @@ func (c *checker) report(out *Report, tool, agent string) {
 			continue
 		}
 		g := c.gate(o)
-		// A gate with rules is left out if it is the same as the gate without rules. A gate with several rules is
-		// left out if it is the same as any gate in the list.
+		// A gate with rules is left out if it equals the gate without rules. A gate with several rules is left out if it
+		// equals any gate in the list.
 		if !slices.ContainsFunc(gates, func(h Gate) bool { return h.same(g) && len(o.rules) > 0 && (h.When == "" || len(o.rules) > 1) }) {
 			gates = append(gates, g)
 		}

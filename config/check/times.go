@@ -18,7 +18,7 @@ func (c *checker) times(o outcome) {
 		leads := len(c.leadsAt(o, i))
 		goesUp = goesUp || leads > 0
 		if t.OnExpiry == approvers.ExpiryEscalates && leads > 0 {
-			continue // at the deadline the lead is told, and the waiting time starts again
+			continue // at the deadline, the lead is notified, and the waiting time starts again
 		}
 		if leads > 0 && t.EscalateAfter >= t.ExpiresAfter {
 			c.warnOnce(c.timeAt(o, s, "escalate_after", "expires_after"),
@@ -26,7 +26,7 @@ func (c *checker) times(o outcome) {
 				"let escalate_after be shorter than expires_after")
 			continue
 		}
-		repeat := "tools." + o.tool + ".repeat" // only a repeat that the tool sets itself: a repeat in the defaults is meant for tools with few leads
+		repeat := "tools." + o.tool + ".repeat" // only the tool's own repeat is checked, because the default repeat is for tools with few leads
 		if again := time.Duration(leads+1) * t.EscalateAfter; t.Repeat > 0 && again >= t.ExpiresAfter && c.written(repeat) {
 			c.warnOnce(repeat,
 				fmt.Sprintf("nobody is ever told again: a request expires after %s, and %s would be told again after %s", yamldoc.FormatDuration(t.ExpiresAfter), s.Title(c.policy), yamldoc.FormatDuration(again)),

@@ -9,8 +9,8 @@
 //
 // The package guarantees:
 //
-//   - Work and memory of an evaluation are bounded by counts, not by a clock, so the same call always gets the same
-//     plan. The size of a function's result is counted before the result is made.
+//   - Counts limit the work and the memory of an evaluation. There is no limit in time, so the same call always gets
+//     the same plan. The size of a function's result is counted before the result is made.
 //   - An evaluation that fails returns an error, never false. The caller treats the condition as matched.
 //   - A type error is reported only if the error is certain. If the schema leaves a type open, no error is reported.
 //

@@ -17,7 +17,7 @@ import (
 const conditionCost = 100_000
 
 // program prepares a condition for evaluation. Counting the work takes longer than evaluating most conditions. So the
-// work is counted only if the condition could reach the limits with some arguments.
+// work is counted only if some arguments could make the condition reach the limits.
 func program(env *cel.Env, compiled *cel.Ast) (cel.Program, error) {
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize), zones}
 	if countsWork(env, compiled) {
@@ -42,7 +42,7 @@ type sizes struct{}
 
 func (sizes) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
 	if len(n.Path()) == 0 {
-		return nil // a computed value: the estimator knows its size, or treats it as unbounded
+		return nil // the value is computed, so the estimator knows its size, or treats the size as unlimited
 	}
 	return &cost.SizeEstimate{Max: approvers.MaxArgs}
 }

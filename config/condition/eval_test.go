@@ -64,8 +64,8 @@ func largest() []map[string]any {
 	}
 }
 
-// TestUntracked checks conditions whose work is not counted. The largest arguments must not bring such a condition to
-// the limit.
+// TestUntracked checks conditions whose work is not counted. Even with the largest arguments, such a condition must
+// stay below the limits.
 func TestUntracked(t *testing.T) {
 	env, err := conditions()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // Shape has a schema's information about a value: the ways in which the value can be valid. A nil Shape has no
-// information about the value. Each method allows everything that might be valid. So a schema that is only partly
-// understood never causes a false problem.
+// information about the value. If a method does not understand a part of the schema, it treats every value as valid. So
+// it never causes a false problem.
 type Shape []variant
 
 // variant is one way in which a value can be valid: the value must match every schema in the list.
@@ -58,7 +58,7 @@ func shapeOf(schemas []*jsonschema.Schema) Shape {
 type splitter struct {
 	out   Shape
 	steps int
-	lost  bool // part of the schema is not understood, or there are too many variants
+	lost  bool // a part of the schema is not understood, or there are too many variants
 }
 
 // split adds the open schemas, which were not examined yet, to the settled schemas. A schema may offer alternatives,

@@ -111,7 +111,7 @@ func (s sample) object(t *rapid.T, m map[string]any, depth int) map[string]any {
 func (s sample) args(t *rapid.T) map[string]any {
 	out := s.object(t, s.root, 0)
 	if when, ok := out["when"].(map[string]any); ok && when["b"] == nil {
-		delete(when, "a") // the schema permits a only together with b
+		delete(when, "a") // the schema permits the field a only together with the field b
 	}
 	return out
 }
@@ -143,9 +143,9 @@ func (s sample) path(t *rapid.T, from string, schema map[string]any) string {
 
 var literals = []string{`"USD"`, `"x"`, `"vip"`, `""`, `5`, `2.5`, `2`, `true`, `null`, `now`, `["x"]`}
 
-// atom returns one condition on the arguments below a name. The second result is the value of the condition if its
-// operands have different kinds: "true" or "false". If the evaluation fails for such operands, the second result is
-// empty.
+// atom returns one condition on the arguments below a name. If the operands have different kinds, the condition always
+// has the same value, or its evaluation fails. The second result is this value ("true" or "false"), or empty if the
+// evaluation fails.
 func (s sample) atom(t *rapid.T, from string, schema map[string]any, depth int) (text, never string) {
 	return s.about(t, s.path(t, from, schema), from, schema, depth)
 }
@@ -262,8 +262,8 @@ func samples(t *testing.T) []sample {
 	return out
 }
 
-// TestNoFalseAlarm checks conditions for which check reports an error. Such a condition fails for every valid call, or
-// has the same result for every valid call.
+// TestNoFalseAlarm checks conditions for which check reports an error. For every valid call, such a condition must
+// fail, or must have the same result.
 func TestNoFalseAlarm(t *testing.T) {
 	all, alarms := samples(t), 0
 	many(t, func(t *rapid.T) {

@@ -56,7 +56,7 @@ func (t *typing) conditional(e ast.Expr, given certain) term {
 	a, b := t.visit(args[1], given.and(ifTrue)), t.visit(args[2], given.and(ifFalse))
 	t.function(e, condition, unknownTerm, unknownTerm)
 	out := term{kinds: a.kinds | b.kinds}
-	if isAccumulator(args[2]) { // the items in the result of filter(i, has(i.price)) have a price
+	if isAccumulator(args[2]) { // for example, all items in the result of filter(i, has(i.price)) have a price
 		for _, item := range a.items {
 			for _, name := range ifTrue {
 				if field, ok := strings.CutPrefix(name, item.name); ok && strings.IndexAny(field, ".[") == 0 {

@@ -30,8 +30,8 @@ type typing struct {
 	*Compiled
 	tool      string
 	functions map[string]*decls.FunctionDecl
-	names     map[string]term // args, and the names that macros such as exists bind
-	said      map[string]bool // messages that were reported; each is reported once
+	names     map[string]term // the variable args, and the names that macros such as exists bind
+	said      map[string]bool // messages that were already reported
 	report    func(s yamldoc.Severity, m yamldoc.Mark, message, hint string)
 }
 
@@ -40,9 +40,9 @@ type term struct {
 	name    string   // as the condition writes it, such as args.amount; empty: the term is computed
 	about   string   // what a bound name refers to, such as an item of args.items
 	kinds   Kinds    // the kinds that the value can have
-	shape   Shape    // the schema's information about the value; nil: none
-	items   []term   // items of a list that the condition writes or computes; nil: not known
-	literal ref.Val  // nil: it is not a literal
+	shape   Shape    // what the schema says about the value; nil: nothing
+	items   []term   // the items of a list that the condition writes or computes; nil: the items are not known
+	literal ref.Val  // the value of a literal; nil: the term is not a literal
 	has     []string // fields that are always present, such as .price
 }
 

@@ -42,7 +42,7 @@ func said(t *testing.T, condition string, schema json.RawMessage) (out []string)
 	if err != nil {
 		t.Fatalf("%s: %v", condition, err)
 	}
-	start := len(before) - strings.LastIndex(before, "\n") // position of the text within its quotation marks
+	start := len(before) - strings.LastIndex(before, "\n") // position at which the text begins, after its opening quotation mark
 	for _, p := range check.Run(f, []check.Tool{{Name: "pay", Schema: schema}}) {
 		about, found := strings.CutPrefix(p.Message, "tools.pay.rules[0].when: ")
 		if !found {

@@ -17,12 +17,12 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// CEL counts the steps of an evaluation after each function, when the result already exists. For example, a condition
-// can split a text of 60 KB into characters, and join the characters with the text as the separator. The result would
-// have 3.6 GB before the first step is counted. So a function with variable work has a price. The price is paid
-// before the call. The price depends on the sizes of the input and the result. The price of a list or object is paid
-// when the list or object is made. So no value is larger than the whole budget. Reading a value takes limited time,
-// for example when an error's text contains the value.
+// CEL counts the steps of a function only after the call, when the result already exists. For example, a condition can
+// split a text of 60 KB into characters, and join the characters with the text as the separator. The result would have
+// 3.6 GB before the first step is counted. So a function has a price if its work depends on its input. The evaluation
+// pays the price before the call. The price depends on the sizes of the input and the result. The price of a list or
+// object is paid when the list or object is made. So no value is larger than the whole budget. Reading a value takes
+// limited time, for example when an error's text contains the value.
 
 // conditionWork limits the bytes that one evaluation may read and create. The limit is 64 times the size of the largest
 // arguments.
@@ -31,8 +31,8 @@ const conditionWork = 4 << 20
 const (
 	itemWork  = 16   // cost of a value in addition to its text, in bytes
 	runeWork  = 5    // cost of each byte of a text that a function splits into characters; it covers the characters and the result
-	regexStep = 2    // this number of steps of a regular expression costs one byte
-	scanStep  = 16   // this number of comparisons of single characters costs one byte
+	regexStep = 2    // how many steps of a regular expression cost one byte
+	scanStep  = 16   // how many comparisons of single characters cost one byte
 	zoneWork  = 1024 // cost of a time zone lookup
 	// maxPattern is the maximum length of a computed regular expression, in bytes. A short expression can also be
 	// expensive: the 7 bytes x{1000} make 1000 steps.
@@ -178,11 +178,11 @@ var timeParts = []string{
 	overloads.TimeGetDayOfWeek, overloads.TimeGetHours, overloads.TimeGetMinutes, overloads.TimeGetSeconds, overloads.TimeGetMilliseconds,
 }
 
-// addPrice spends the price of a sum: the length of both texts, or the content of both lists. The list that a macro
-// builds is extended in place, so only the added part has a price.
+// addPrice spends the price of a sum: the length of both texts, or the content of both lists. A macro extends its list
+// in place, so only the added part has a price.
 func addPrice(b *budget, args []ref.Val) error {
 	if _, grows := args[0].(traits.MutableLister); grows {
-		b.spend(itemWork * 2) // the added part was paid for when it was made
+		b.spend(itemWork * 2) // the price of the added part was paid when the part was made
 		return nil
 	}
 	for _, a := range args {

@@ -17,7 +17,7 @@ import (
 // errZone says that a condition names an unknown time zone.
 type errZone struct {
 	name string
-	id   int64 // of the literal
+	id   int64 // the literal's ID in the expression
 }
 
 func (e errZone) Error() string {

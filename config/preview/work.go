@@ -26,13 +26,12 @@ const (
 	perItem      = 48 // size in bytes that is added for each item of a list or an object, besides its text
 )
 
-// Some functions do more work than reading each byte once. heavy maps such a function to the factor by which the
-// function's work is larger.
+// Some functions do more work than reading each byte once. heavy has the factor by which such a function's work is
+// larger.
 var heavy = map[string]int{"diff": 24, "total": 3}
 
-// The result of some functions can be much larger than the arguments. For the name of such a function, the map has a
-// function that computes the maximum size of the result, in bytes. The parameter named size is the size of the
-// arguments.
+// The result of some functions can be much larger than the arguments. For each such function, makes has a function that
+// computes the maximum size of the result, in bytes. The parameter named size is the size of the arguments.
 var makes = map[string]func(args []reflect.Value, size int) int{
 	"join": func(args []reflect.Value, size int) int { return size + itemCount(args[0])*args[1].Len() },
 	"printf": func(args []reflect.Value, size int) int {

@@ -24,7 +24,7 @@ func largestArgs() map[string]any {
 	}
 	nested := any("x")
 	for range 31 {
-		nested = []any{nested, nested} // each level doubles the text; StrictArgs allows no text of 2^31 values, so the loop stops earlier
+		nested = []any{nested, nested} // each level doubles the number of values; StrictArgs does not allow the 2^31 values of 31 levels, so the loop stops earlier
 		if len(fmt.Sprint(nested)) > approvers.MaxArgs/2 {
 			break
 		}

@@ -46,13 +46,13 @@ var exponent = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?[eE][+-]?[0-9]+$
 // limit.
 const maxJSONDepth = 50
 
-// jsonWriter writes YAML as JSON. jsonWriter limits depth and length. Without the limits, aliases could make a value
-// that contains itself. Aliases could also make a large value from a small file.
+// jsonWriter writes YAML as JSON, and limits the depth and the length. Without the limits, aliases could make a value
+// that contains itself, or a large value from a small file.
 type jsonWriter struct {
-	of   Value // the whole, for problems
-	most int   // bytes
+	of   Value // the value that JSON was called for; problems are about this value
+	most int   // the maximum length of the JSON, in bytes
 	b    strings.Builder
-	over bool // the value is too large, which was reported
+	over bool // the value is too large, and this was reported
 }
 
 func (w *jsonWriter) write(v Value, depth int) {

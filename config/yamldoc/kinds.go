@@ -2,7 +2,7 @@ package yamldoc
 
 import "github.com/goccy/go-yaml/ast"
 
-// Readable reports whether the value could be parsed. If the value could not be parsed, a problem was reported.
+// Readable reports whether the value could be parsed. If it could not be parsed, a problem has been reported.
 func (v Value) Readable() bool { return v.node != nil }
 
 // Empty reports whether the key has no value.

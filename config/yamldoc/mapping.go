@@ -9,7 +9,7 @@ import (
 // Entry is a key of a mapping, with its value.
 type Entry struct {
 	Key   string
-	at    Mark // of the key
+	at    Mark // the key's position
 	Value Value
 }
 

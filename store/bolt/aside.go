@@ -42,7 +42,7 @@ func (t *tx) setAside(in bucket, id []byte) (of []string, done bool, err error) 
 		stored = []byte{}
 	}
 	key := append(text(nil, in.String()), id...)
-	if _, err := t.rows.discard(setAside, key); err != nil { // left by an earlier call
+	if _, err := t.rows.discard(setAside, key); err != nil { // a row from an earlier call may be there
 		return nil, false, err
 	}
 	if err := t.rows.set(setAside, key, nil, stored); err != nil {
@@ -88,7 +88,7 @@ func (t *tx) EraseSetAside(now, before time.Time, limit int) (erased int, done b
 	}
 	for _, row := range untimed {
 		key := append(moment(slices.Clone(timed), now), row.key...)
-		key = key[:min(len(key), bbolt.MaxKeySize)] // nothing reads the rest
+		key = key[:min(len(key), bbolt.MaxKeySize)] // a longer key is cut off, because nothing reads the rest
 		if err := t.rows.set(setAside, key, nil, row.value); err != nil {
 			return 0, false, err
 		}

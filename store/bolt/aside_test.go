@@ -13,9 +13,9 @@ import (
 	"countersign/store"
 )
 
-// The test writes rows without a time to set_aside, as SetAside, the repair of a file and earlier programs do.
-// EraseSetAside counts the time of each row from the call that finds the row. It handles at most limit rows, also if
-// a row is damaged a second time.
+// The test writes rows without a time to set_aside, as SetAside, the repair of a file and earlier programs do. For such
+// a row, EraseSetAside counts the time from the call that first finds the row. Each call handles at most limit rows,
+// also if a row is damaged a second time.
 func TestEraseSetAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := mustOpen(t, path)
@@ -71,8 +71,8 @@ func TestEraseSetAside(t *testing.T) {
 	}
 	a, b, long := string(text(nil, "requests"))+"a", string(text(nil, "timers"))+"b\x00", string(text(nil, "calls"))+string(make([]byte, bbolt.MaxKeySize-10))
 	put(a, b)
-	erase(0, -10, 1, 0, false) // one row gets its time
-	erase(1, -9, 10, 0, true)  // the other row
+	erase(0, -10, 1, 0, false) // the call adds a time to one row
+	erase(1, -9, 10, 0, true)  // the call adds a time to the other row
 	want(a, b)
 	put(long)
 	erase(2, -8, 10, 0, true)

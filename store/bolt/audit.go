@@ -96,7 +96,7 @@ func (t reader) AuditChains(after string, limit int) ([]string, error) {
 	}
 	for len(chains) < limit {
 		chain := ""
-		for k := range t.rows.asStored(audit, from) { // a damaged record still belongs to its chain; verification reports an invalid key
+		for k := range t.rows.asStored(audit, from) { // asStored also returns damaged records, because they belong to the chain; verification reports an invalid key
 			if name, _, ok := auditKey(k); ok {
 				chain = name
 				break

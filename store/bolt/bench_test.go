@@ -20,9 +20,9 @@ import (
 // The benchmarks compare the store with raw bbolt, which writes the same rows without checksums and compression. Rounds
 // of the store and rounds of raw bbolt alternate within one run, so a busy machine slows both alike. The benchmarks
 // report the decisions per second of the store and of raw bbolt, and the ratio of the two rates. The benchmarks also
-// report the processor time of raw bbolt divided by the processor time of the store. A busy machine hardly changes this
-// second ratio. A decision is the transaction that follows a click on a card. The transaction puts the request, clears
-// or sets a timer, appends an audit record with a payload, and puts the card's outbox message.
+// report the processor time of raw bbolt divided by the processor time of the store. This second ratio is almost the
+// same on a busy machine. A decision is the transaction that follows a click on a card. The transaction puts the
+// request, clears or sets a timer, appends an audit record with a payload, and puts the card's outbox message.
 
 const benchRequests = 1024
 

@@ -57,8 +57,8 @@ func (s *Store) Check(ctx context.Context) error {
 }
 
 // checkPages first verifies that every page is readable, because bbolt's own check would panic at an unreadable page.
-// bbolt's check runs in a separate goroutine, so no caller can recover the panic. Then checkPages runs bbolt's check,
-// which reads the list of free pages. Writers change this list, so checkPages holds the write lock.
+// No caller could recover this panic, because bbolt's check runs in a separate goroutine. Then checkPages runs bbolt's
+// check, which reads the list of free pages. Writers change this list, so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
 	if err := s.readable(); err != nil {
 		return err

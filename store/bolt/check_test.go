@@ -101,8 +101,8 @@ func TestCheckFindsTampering(t *testing.T) {
 	}
 }
 
-// The test changes rows so that they can still be decoded and have valid checksums. The check finds the change, because
-// the row contradicts a hash, its key or another row.
+// The test changes rows, but the changed rows can be decoded and have valid checksums. The check finds each change,
+// because the row does not agree with a hash, its key or another row.
 func TestCheckFindsQuietChanges(t *testing.T) {
 	for name, row := range map[string]struct {
 		in       bucket

@@ -42,8 +42,8 @@ func cutChecksum(in bucket, key, stored []byte) (value []byte, ok bool) {
 	return stored[:n:n], binary.BigEndian.Uint32(stored[n:]) == checksum(in, key, stored[:n])
 }
 
-// schemaSum returns the schema version followed by its checksum. The checksum detects a damaged version number. A store
-// has this value if its rows have checksums.
+// schemaSum returns the schema version followed by its checksum. The checksum detects a damaged version number. Only a
+// store whose rows have checksums contains this value.
 func schemaSum(version int) []byte {
 	return withChecksum(0, schemaKey, []byte(strconv.Itoa(version)))
 }

@@ -18,7 +18,7 @@ import (
 
 // Usage is the size of a store's file, and the size of its free part. Only Compact makes the file smaller.
 type Usage struct {
-	Size, Free int64 // in bytes
+	Size, Free int64 // the size of the file, and of the free part of the file, in bytes
 }
 
 // compactSuffix is part of the name of a compacted copy, until the copy replaces the store.
@@ -34,7 +34,7 @@ const compactRoom = 16 << 20
 // smaller, nothing changes. If the parameter worth is not nil, Compact first calls this function. If the function
 // returns an error, Compact changes nothing.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
-	path, err = filepath.EvalSymlinks(path) // keep a symbolic link
+	path, err = filepath.EvalSymlinks(path) // if the path is a symbolic link, the link stays
 	if err != nil {
 		return 0, 0, sentence(path, err)
 	}
@@ -66,7 +66,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 		return 0, 0, sentence(path, err)
 	}
 	temp.Close()
-	defer os.Remove(temp.Name()) // the name is gone if the file has replaced the store
+	defer os.Remove(temp.Name()) // does nothing if the file has replaced the store
 	if err := Guard(func() error { return compactInto(ctx, temp.Name(), db) }); err != nil {
 		return 0, 0, compactSentence(path, err)
 	}

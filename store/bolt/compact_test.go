@@ -87,7 +87,7 @@ func TestCompact(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
 	}
-	left := path + ".compacted-1234" // left by a killed process
+	left := path + ".compacted-1234" // a copy that a killed process left
 	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}

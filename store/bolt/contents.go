@@ -18,7 +18,7 @@ import (
 // partBuckets holds the functions that copy one part of a store: see store.Contents.
 type partBuckets struct {
 	part store.Part
-	in   []bucket // the buckets with the part's rows; the copy rebuilds the index rows from these rows
+	in   []bucket // the buckets with the part's rows; a copy makes the index rows again from these rows
 	each func(r *rows, fn func(store.Row) error) error
 	put  func(t *tx, row store.Row) error
 }
@@ -390,7 +390,7 @@ func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) 
 		if err != nil {
 			return err
 		}
-		if left, err := os.Lstat(temp); err == nil && os.SameFile(left, there) { // the last Fill put the complete file at path, and was interrupted before it removed the name temp
+		if left, err := os.Lstat(temp); err == nil && os.SameFile(left, there) { // an interrupted Fill has put the complete file at path, but has not removed the name temp
 			err = os.Remove(temp)
 			if err != nil {
 				return sentence(temp, err)

@@ -151,7 +151,7 @@ func wreckable(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := int(lastPage(t, path)) * 4096 // later pages were never written
+	used := int(lastPage(t, path)) * 4096 // the pages after the last used page were never written
 	return whole[:max(used, smallest)]
 }
 

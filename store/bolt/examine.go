@@ -23,16 +23,16 @@ import (
 type examination struct {
 	ctx  context.Context
 	file io.ReaderAt
-	size uint64 // of a page
+	size uint64 // the size of a page
 	meta meta
-	use  []pageUse // by page
-	leaf []byte    // memory for the current leaf
+	use  []pageUse // by page number: the purpose of the page
+	leaf []byte    // memory that is reused for each leaf page
 
 	sequences [bucketEnd]uint64
 	births    [bucketEnd]uint64 // the highest birth number in each bucket
 	root      map[string][]byte // rows of the root bucket
 	faults    []pageFault
-	unknown   int // number of damaged rows that have no mark yet
+	unknown   int // how many damaged rows have no mark yet
 
 	row func(in bucket, k, v []byte, state rowState) // called with every row; the function must copy any slice that it keeps
 }
@@ -68,12 +68,12 @@ type rowState byte
 
 const (
 	rowSound   rowState = iota
-	rowMarked           // known to be damaged: see mark
-	rowDamaged          // its checksum does not match
+	rowMarked           // the row has a mark, which says that the row is damaged: see mark
+	rowDamaged          // the row's checksum does not match
 )
 
 // mark returns the value that replaces a damaged row. The value's checksum is inverted. So a read of the row fails, and
-// the next examination recognizes that the row is damaged.
+// the next examination finds the mark.
 func mark(in bucket, key, stored []byte) []byte {
 	value := stored[:max(0, len(stored)-checksumSize)]
 	return binary.BigEndian.AppendUint32(value[:len(value):len(value)], ^checksum(in, key, value))
@@ -119,8 +119,8 @@ func readMeta(page []byte) (m meta, ok bool) {
 }
 
 // metas reads both meta pages and returns the current one. If the newer page is damaged, bbolt silently uses the older
-// page, which undoes the last commit. That commit may have recorded the start of a call, and the call would then run a
-// second time. So metas returns an error if either page is damaged.
+// page, which undoes the last commit. If this commit recorded the start of a call, the call would run a second time. So
+// metas returns an error if either page is damaged.
 func metas(file io.ReaderAt, pageSize int) (meta, error) {
 	var both [2]meta
 	page := make([]byte, metaEnd)
@@ -239,7 +239,7 @@ type tree struct {
 	x       *examination
 	in      bucket
 	element func(k, v []byte, flags uint32) error
-	nested  bool   // the function element may read other pages
+	nested  bool   // the function in the field element may read other pages
 	last    []byte // the previous key
 }
 
@@ -270,7 +270,7 @@ func (t *tree) page(id uint64, low, high []byte, depth int) error {
 	if stored := binary.LittleEndian.Uint64(body); stored != id || overflow >= x.meta.pages-id {
 		x.fault(t.in, "page %d says that it is page %d, followed by %d overflow pages", id, stored, overflow)
 		if overflow = 0; binary.LittleEndian.Uint16(body[8:]) == pageBranch {
-			return nil // the pages that this page names may belong to another bucket
+			return nil // the page may belong to another bucket, so the pages that it names are not examined
 		}
 	}
 	for i := range overflow {
@@ -287,7 +287,7 @@ func (t *tree) page(id uint64, low, high []byte, depth int) error {
 		}
 	}
 	if t.nested || binary.LittleEndian.Uint16(body[8:]) == pageBranch {
-		body = bytes.Clone(body) // the memory is reused for the pages below
+		body = bytes.Clone(body) // copied, because the pages below use the same memory
 	}
 	return t.elements(fmt.Sprintf("page %d", id), body, 0, low, high, depth)
 }
@@ -437,7 +437,7 @@ func (x *examination) free() {
 		x.use[n] = pageFree
 	}
 	if len(x.faults) > 0 {
-		return // a page that was not reached may be in use: the damaged page may point to it
+		return // a damaged page may point to a page that was not reached, so this page may be in use
 	}
 	for n := uint64(2); n < x.meta.pages; n++ {
 		if x.use[n] == pageUnseen {

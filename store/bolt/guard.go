@@ -28,7 +28,7 @@ func Guard(work func() error) (err error) {
 	return work()
 }
 
-// errPageOrder is the panic value if a scan reads rows that are out of order, or too many damaged rows. The cause may
+// If a scan reads rows that are out of order, or too many damaged rows, it panics with an errPageOrder. The cause may
 // be pages that form a cycle, in which the scan would never end.
 type errPageOrder struct{ in bucket }
 

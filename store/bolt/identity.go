@@ -23,11 +23,11 @@ import (
 type identity struct {
 	path   string
 	opened fs.FileInfo
-	file   *os.File                    // a separate handle for reading; the handle refers to the file even after the path changes
-	stat   func() (fs.FileInfo, error) // of file
-	page   int64                       // bytes
+	file   *os.File                    // a separate handle for reading, which keeps referring to the same file when another file is put at the path
+	stat   func() (fs.FileInfo, error) // returns the current information about file
+	page   int64                       // size of a page in bytes
 
-	size atomic.Int64 // the minimum size of the file
+	size atomic.Int64 // the file must have at least this size, in bytes
 
 	away     atomic.Bool                  // set when the file is missing at its path, and cleared when letBack allows writes again
 	returned atomic.Pointer[func() error] // the function that OnReturn registered
@@ -45,7 +45,7 @@ func (m metaPage) txid() uint64 { return binary.NativeEndian.Uint64(m[64:]) }
 
 // identify records the identity of a database that was just opened.
 func identify(db *bbolt.DB, path string) (*identity, error) {
-	path, err := filepath.Abs(path) // absolute, because the process's working directory may be renamed too
+	path, err := filepath.Abs(path) // absolute, because the working directory may also be renamed
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (id *identity) letBack() error {
 }
 
 // OnReturn registers fn. If the file was moved away and is back at its path, the store calls fn before the next write.
-// While the file was away, another process may have used a copy of the file. If another process has used a copy, fn
-// must return an error. The store then refuses writes, and calls fn again before the next write. fn may read the store.
+// While the file was away, another process may have used a copy of it. If fn finds that this has happened, it must
+// return an error. The store then refuses writes, and calls fn again before the next write. fn may read the store.
 func (s *Store) OnReturn(fn func() error) { s.identity.returned.Store(&fn) }
 
 func (id *identity) moved(how string) error {
@@ -126,7 +126,7 @@ func (id *identity) moved(how string) error {
 }
 
 // whole returns an error if the file was truncated. Each transaction calls whole first. Reading a missing part of the
-// mapped file would cause a fault. After such a fault, bbolt never releases locks that every other transaction needs.
+// mapped file would cause a fault, after which bbolt never releases locks that every other transaction needs.
 func (id *identity) whole() error {
 	least := id.size.Load() // read before Stat: a commit may grow the file meanwhile
 	info, err := id.stat()

@@ -52,7 +52,7 @@ type jobs struct {
 
 func benchJobs(b *testing.B, j jobs) {
 	if os.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(400)) // as serve does
+		defer debug.SetGCPercent(debug.SetGCPercent(400)) // the command serve uses the same value
 	}
 	ours, byHand := newBenchFixture(b, j.reopen), newLedger(b, j.reopen)
 	rows := recordJobs(b, j.round)

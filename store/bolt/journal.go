@@ -141,7 +141,7 @@ func (t reader) Journal(from uint64, limit int) ([]approvers.JournalEntry, error
 		if len(out) >= limit {
 			break
 		}
-		e := approvers.JournalEntry{Leaf: leafOf(k)} // all that is known of a damaged entry
+		e := approvers.JournalEntry{Leaf: leafOf(k)} // for a damaged entry, only the leaf is known
 		if v.sound {
 			e = entryOf(k, v.value)
 		}

@@ -38,8 +38,8 @@ func TestKeysSortLikeTheirParts(t *testing.T) {
 	})
 }
 
-// cutText accepts a damaged key only if the function text could have written the key. If cutText accepted any other
-// key, a reader that continues behind the key could get back to an earlier key.
+// cutText refuses a damaged key, unless the function text could have written the key. If cutText accepted any other
+// key, a reader that continues after the key could get back to an earlier key.
 func TestDamagedKeysAreNotRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := number(text(nil, rapid.SampledFrom([]string{"req_1", "a\x00b", "é"}).Draw(t, "name")), 7)

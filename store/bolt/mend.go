@@ -113,7 +113,7 @@ type salvage struct {
 func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	if state == rowDamaged {
 		for b := range allBuckets {
-			if b != in && stateOf(b, k, v) == rowSound { // a damaged pointer of another bucket leads to the row's page
+			if b != in && stateOf(b, k, v) == rowSound { // the row belongs to bucket b, and a damaged pointer of another bucket leads to its page
 				in, state = b, rowSound
 			}
 		}
@@ -127,7 +127,7 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	s.rows[in][string(k)] = salvaged{bytes.Clone(v), state}
 }
 
-// strays adds the rows of used pages that can't be reached from the root, because a page above them is damaged. The
+// If a page is damaged, the pages below it can't be reached from the root. strays adds the rows of such pages. The
 // checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't distinguish
 // used pages from unused pages. So strays adds no rows to a bucket without damaged pages, unless the list of buckets is
 // damaged. If strays finds several versions of a record, it adds the highest version. The result added is the number of
@@ -273,12 +273,12 @@ func (s *salvage) put(faults []pageFault) {
 		}
 	}
 	if torn[settings] && s.set[settings][string(store.SettingPause)] == nil {
-		s.lost(settings, string(store.SettingPause)) // the setting may have paused everything, so nothing may run while it is unreadable
+		s.lost(settings, string(store.SettingPause)) // the pause may be among the lost settings, so nothing may run until a person decides
 	}
 }
 
-// derived has the buckets of which all rows can be rebuilt from other buckets, and the buckets of which all keys are
-// named in other buckets.
+// derived has the buckets whose rows can all be rebuilt from other buckets, and the buckets whose keys are all named in
+// other buckets.
 var derived = map[bucket]bool{
 	conversations: true, turns: true, calls: true, requests: true, executions: true, elicitations: true, inbox: true, outboxMessages: true,
 	timers: true, timerRef: true, counterTime: true, counters: true, auditJournal: true, files: true, fileData: true,
@@ -323,7 +323,7 @@ func (s *salvage) records(in bucket, indexes []bucket) {
 			if want[index][k] || s.has(in, string(id)) {
 				return
 			}
-			s.keep(index, k, bytes.Clone(id)) // so a reader of the index finds the damaged record
+			s.keep(index, k, bytes.Clone(id)) // the index row stays, so that a reader of the index finds the damaged record
 			s.lost(in, string(id))
 		})
 	}
@@ -345,9 +345,9 @@ func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
 }
 
-// timers writes both rows of each timer of which at least one row is readable. Rows of different ages may give a
-// timer several due times. In that case, timers keeps the time in the timer's row of timer_ref. If that row is
-// unreadable, or gives none of these times, timers keeps the earliest time.
+// If at least one of a timer's two rows is readable, timers writes both rows. Rows of different ages may give a timer
+// several due times. Then timers keeps the time in the timer's row of timer_ref. If this row is unreadable, or gives
+// none of these times, timers keeps the earliest time.
 func (s *salvage) timers() {
 	for k, row := range s.rows[timers] {
 		var t store.Timer

@@ -110,7 +110,7 @@ func Open(path string, opts Options) (*Store, error) {
 	if err := Guard(func() error { return upgraded(db) }); err != nil {
 		return nil, sentence(path, errors.Join(err, db.Close()))
 	}
-	if err := db.Sync(); err != nil { // a killed process may have left writes that are not durable
+	if err := db.Sync(); err != nil { // makes writes durable that a killed process has left in the file
 		return nil, sentence(path, errors.Join(err, db.Close()))
 	}
 	id, err := identify(db, path)
@@ -142,7 +142,7 @@ func replacedMeanwhile(path string) error {
 func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 	defer func() {
 		if err != nil && file != nil {
-			unlock(file) // needed if bbolt panicked; otherwise bbolt has already unlocked and closed the file
+			unlock(file) // needed if bbolt panicked; if bbolt returned, it has already unlocked and closed the file
 			file.Close()
 		}
 	}()

@@ -20,7 +20,7 @@ import (
 // every change. Audit records have their own encoding: see shorten.
 type packing struct {
 	rows packedRows
-	mark byte // the first byte of a compressed value; no other value begins with it
+	mark byte // the first byte of a compressed value; no uncompressed value begins with this byte
 }
 
 type packedRows byte
@@ -52,9 +52,9 @@ var packings = [bucketEnd]packing{
 const (
 	packedRecord = 0
 	flatePacked  = 1 // written by programs of layout version 7
-	flateBody    = 2 // a rendering by the same programs; the bytes of the text follow the record, because base64 text compresses badly
+	flateBody    = 2 // a rendering that programs of layout version 7 wrote; the bytes of its text follow the record, because base64 text compresses badly
 	packed       = 3
-	packedBody   = 4 // a rendering; the bytes of the text follow the record
+	packedBody   = 4 // a rendering whose text follows the record as bytes
 	short        = 5 // an audit record: see shorten
 )
 

@@ -32,8 +32,8 @@ func walkPages(ctx context.Context, f *os.File, btx *bbolt.Tx) error {
 type pageWalk struct {
 	ctx   context.Context
 	file  *os.File
-	size  uint64 // of a page
-	pages uint64 // in the file
+	size  uint64 // the size of a page, in bytes
+	pages uint64 // the number of pages in the file
 	seen  map[uint64]bool
 }
 

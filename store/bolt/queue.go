@@ -21,7 +21,7 @@ type job struct {
 	fn    func(store.Tx) error
 	done  chan struct{}
 	err   error
-	gone  bool // the closure panicked with the value in the field panic, or ended its goroutine
+	gone  bool // the closure panicked (see the field panic), or ended its goroutine
 	panic any
 }
 

@@ -20,15 +20,15 @@ type rows struct {
 	tx      *bbolt.Tx
 	open    [bucketEnd]*bbolt.Bucket
 	removed [bucketEnd]map[string]bool // by key: removed rows that stay in bbolt until the commit
-	seekers [bucketEnd]*cursor         // for single rows
+	seekers [bucketEnd]*cursor         // by bucket: the cursor that reads single rows
 	scratch scratch
-	changes []change           // by the running closure
+	changes []change           // the changes of the running closure
 	known   map[recordID]known // records that the running closure has read or written
-	written bool               // whether completed closures have written
-	plain   bool               // rows have no checksums, because the store has an older layout
+	written bool               // closures that have ended have written something
+	plain   bool               // the store has an older layout, in which rows have no checksums
 	dealt   []recordID         // damaged records that the running closure set aside
-	damage  *damages           // collects damaged rows that lists skip; nil: none
-	leaves  uint64             // number of journal entries; 0: not read yet
+	damage  *damages           // collects damaged rows that lists skip; nil: damaged rows are not collected
+	leaves  uint64             // how many entries the journal has; 0: not read yet
 }
 
 // recordID names a record, or the head of an audit chain.
@@ -41,7 +41,7 @@ type recordID struct {
 // record is looked up and decoded only once.
 type known struct {
 	row    []byte
-	record any // a pointer to the record, which must not be changed; nil: not decoded yet
+	record any // a pointer to the record; the record must not be changed; nil: the record is not decoded yet
 }
 
 // change is the state of one row before a change by the closure. The field old is nil if the row did not exist.
@@ -165,7 +165,7 @@ func (r *rows) set(in bucket, key, old, value []byte) error {
 // setRecord is like set, and compresses the row if its record is closed.
 func (r *rows) setRecord(in bucket, key, old, value []byte, closed bool) error {
 	err := error(nil)
-	if closed && old != nil { // the record gets smaller, and bbolt merges only pages from which a row was deleted
+	if closed && old != nil { // the record gets smaller, so the row is deleted first: bbolt merges only pages from which a row was deleted
 		err = r.bucket(in).Delete(key)
 	}
 	if err == nil {

@@ -88,7 +88,7 @@ func TestHeadsAfterRemovedChains(t *testing.T) {
 		}
 		err = s.Update(t.Context(), func(tx store.Tx) error {
 			_, err := tx.PruneChain("x")
-			return errors.Join(err, appended(tx, "installation", 1)) // in an earlier version, this call never returned
+			return errors.Join(err, appended(tx, "installation", 1)) // in an earlier version of the store, this call never returned
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -22,11 +22,11 @@ import (
 	"countersign/store/record"
 )
 
-// Salvage writes the rows that can be read from a damaged file into a new store, and lists the missing records.
-// Readable rows that would have no use or not verify in the new store are left out: see drop, wanted and closeHeads.
-// Salvage does not change the damaged file. The damaged file must not be open in any process. Open repairs a file with
-// little damage. Salvage can also read a file that is cut short, or that has lost its list of buckets or both meta
-// pages.
+// Salvage writes the rows that can be read from a damaged file into a new store, and lists the missing records. Salvage
+// leaves out readable rows that are useless in the new store, or that would not verify there: see drop, wanted and
+// closeHeads. Salvage does not change the damaged file. The damaged file must not be open in any process. Open repairs
+// a file with little damage. Salvage can also read a file that is cut short, or that has lost its list of buckets or
+// both meta pages.
 //
 // If another record names a missing record, the new store has a mark (see the function mark) under the key of the
 // missing record. The workflow then closes the records that depend on the missing record (see store.SetAside). A row
@@ -74,8 +74,8 @@ func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store
 	return lost, nil
 }
 
-// Missing is an unreadable record. Owner is the id of the record to which the unreadable record belongs, as SetAside
-// returns it.
+// Missing is an unreadable record. Owner is the id of the record to which the unreadable record belongs (see
+// store.SetAside).
 type Missing struct {
 	store.Damage
 	Owner string
@@ -208,9 +208,9 @@ func validMetas(file io.ReaderAt, size int64) (valid []meta, pageSize int64) {
 // numbers and versions, because these numbers only increase.
 func lastRoot(ctx context.Context, file io.ReaderAt, pageSize, pages uint64, valid []meta) (best meta, err error) {
 	type rank struct {
-		sequences uint64 // sum of the birth numbers of all buckets, which are on the root page itself
+		sequences uint64 // sum of the birth numbers of all buckets; the root page itself has these numbers
 		faults    int
-		versions  uint64 // of all records
+		versions  uint64 // sum of the versions of all records
 	}
 	var highest rank
 	for id := uint64(2); id < pages; id++ {
@@ -409,10 +409,10 @@ func (s *salvage) closeHistory() {
 	s.closeHeads(cut)
 }
 
-// cutChains finds chains that have lost their last records without a trace: no other row of the history names these
-// records. The stored request or execution of such a chain has a state that the chain's records do not have. For such a
-// chain, cutChains increases the number of the last record. If every page with records can be read, no record is lost
-// in this way, and cutChains does nothing.
+// cutChains finds chains that have lost their last records, although no other row of the history names these records.
+// Such a chain's records do not have the state of its stored request or execution. For such a chain, cutChains
+// increases the number of the last record. If every page with records can be read, no record is lost in this way, and
+// cutChains does nothing.
 func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[string]uint64) {
 	if !slices.ContainsFunc(s.damage, func(d store.Damage) bool { return d.Bucket == audit.String() && d.Key == "" }) {
 		return
@@ -487,8 +487,8 @@ func (s *salvage) closeJournal() (cut uint64) {
 	return cut
 }
 
-// closeHeads keeps the heads before the first faulty head. A head is faulty if it is missing, if it covers no more
-// entries than the head before, or if it covers more entries than exist before the journal's first gap.
+// closeHeads keeps the heads before the first faulty head. A head is faulty if it is missing, or does not cover more
+// entries than the head before it. A head is also faulty if it covers entries after the journal's first gap.
 func (s *salvage) closeHeads(cut uint64) {
 	next, size, left := uint64(1), uint64(0), 0
 	for k := range s.set[auditHeads] {

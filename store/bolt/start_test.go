@@ -26,7 +26,7 @@ func BenchmarkStart(b *testing.B) {
 	for n := 0; n < *waiting; {
 		err := s.Update(b.Context(), func(tx store.Tx) error {
 			for range min(1000, *waiting-n) {
-				id := fmt.Sprintf("req_%x_%d", n*2654435761%(1<<32), n) // ids come in no order
+				id := fmt.Sprintf("req_%x_%d", n*2654435761%(1<<32), n) // the ids are in no order
 				if err := propose(tx, id, "s_"+id, benchTime.Add(time.Duration(n)*time.Millisecond)); err != nil {
 					return err
 				}

@@ -68,12 +68,12 @@ const upgradeMargin = 8 << 20
 // A small store is upgraded in one transaction. For a larger store, the first transaction raises the version, so no
 // older program opens a partly upgraded store. The first transaction also writes upgradingKey, which stays until the
 // last transaction. After a crash, the upgrade starts from the beginning. The repeated conversion does not change rows
-// that are already converted. The addition of checksums does not start from the beginning, because a row must not get
-// two checksums. After a crash, the addition of checksums continues at the position in checksumsKey.
+// that are already converted. Only the addition of checksums continues where it stopped, at the position in
+// checksumsKey, because a row must not get two checksums.
 type upgrade struct {
-	freeBytes int    // bytes that one transaction rewrites
-	phase     int    // the current part
-	from      []byte // where the next transaction continues in the current part; nil: at the start
+	freeBytes int    // how many bytes one transaction may rewrite
+	phase     int    // the index of the current phase
+	from      []byte // where the next transaction continues in the current phase; nil: at the start
 }
 
 // phases are the parts of an upgrade. A phase that is repeated after its completion changes nothing.

@@ -29,15 +29,15 @@ type writer struct {
 	failure  atomic.Pointer[error] // why the store stopped
 	stopped  chan struct{}         // closed when the store stopped
 	made     time.Time             // time at which the writer started
-	busy     atomic.Int64          // start of the current transaction, relative to made; 0: none
-	cut      bool                  // a fault of the file has left a transaction that can't be ended
+	busy     atomic.Int64          // start of the current transaction, as the time since made; 0: there is no transaction
+	cut      bool                  // the current transaction can't be ended, because of a fault of the file
 
 	// The following fields are the state of the writer's goroutine. If a closure ends the goroutine, a new goroutine
 	// continues with this state.
 	rows      rows   // the current transaction, if any
 	batch     []*job // jobs whose closures have run in the current transaction
 	diskSpace int    // the number of jobs that the transaction may still take
-	apart     []*job // jobs that each get their own transaction
+	apart     []*job // jobs whose closures each run in a transaction of their own
 }
 
 func startWriter(db *bbolt.DB, id *identity, rehearse bool, damage *damages) *writer {
@@ -332,7 +332,7 @@ func (w *writer) commit() error {
 // fail stops the store.
 func (w *writer) fail(cause error) error {
 	err := fmt.Errorf("%w: %s accepts no more calls; start the program again (%w)", store.ErrCommitUnknown, w.db.Path(), cause)
-	if errors.Is(cause, store.ErrDamaged) { // acknowledged writes may have been overwritten
+	if errors.Is(cause, store.ErrDamaged) { // another program may have overwritten acknowledged writes
 		err = fmt.Errorf("%w (%w)", cause, store.ErrCommitUnknown)
 	}
 	if w.failure.CompareAndSwap(nil, &err) {

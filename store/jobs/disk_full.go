@@ -14,7 +14,7 @@ import (
 // still accepts deliveries from Slack if there is enough space for their rows.
 type diskSpace struct {
 	mu      sync.Mutex
-	since   time.Time     // when a write first failed; zero: there is space
+	since   time.Time     // when a write first found the disk full; zero: the disk has space
 	logged  time.Time     // when a full disk was last logged
 	next    time.Time     // when the next probe is due
 	backoff time.Duration // delay before the next probe
@@ -24,7 +24,7 @@ type diskSpace struct {
 const (
 	firstProbe = time.Second
 	lastProbe  = 15 * time.Second
-	probeBytes = 64 << 10 // bytes needed to continue
+	probeBytes = 64 << 10 // the number of bytes that must be free before work continues
 )
 
 // Full returns the time at which a write first found the disk full. If the time is zero, no write has found the disk
@@ -41,8 +41,8 @@ func (d *diskSpace) isFull() bool {
 	return !d.since.IsZero()
 }
 
-// NoteFull records that a write failed because the disk is full. If the disk had free space for less than a minute, the
-// back-off of the probes continues with its last delay.
+// NoteFull records that a write failed because the disk is full. If the disk was full less than a minute ago, the delay
+// between probes continues to grow from its last value.
 func (r *Runner) NoteFull(err error) {
 	d := &r.diskSpace
 	d.mu.Lock()
@@ -67,7 +67,7 @@ func (r *Runner) probeDisk(ctx context.Context) error {
 	d := &r.diskSpace
 	now := r.Now()
 	d.mu.Lock()
-	look := !d.since.IsZero() && (!now.Before(d.next) || d.next.Sub(now) > lastProbe) // the second condition holds if the clock was set back
+	look := !d.since.IsZero() && (!now.Before(d.next) || d.next.Sub(now) > lastProbe) // the second condition is for a clock that was set back
 	if look {
 		d.backoff = min(2*d.backoff, lastProbe)
 		d.next = now.Add(d.backoff)

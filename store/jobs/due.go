@@ -9,8 +9,8 @@ import (
 
 // The method due reads at most limit due timers of a kind. For a kind in Options.Soon, the method also returns the
 // timers that watch finds. The method leaves out timers that may not be handled now (see Options.Awake). If no timer of
-// the kind is due, the result next is the due time of the next timer, or zero if no timer is set. If the method leaves
-// out all due timers, the result next is in the past.
+// the kind is due, next is the due time of the next timer, or zero if no timer is set. If the method leaves out all due
+// timers, next is in the past.
 func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerKind, w *watch, limit int) (due []store.Timer, next time.Time, err error) {
 	if due, next, err = r.fallen(reader, shares, kind, w, limit); err != nil || len(due) == 0 {
 		return due, next, err
@@ -24,8 +24,8 @@ func (r *Runner) due(reader store.Reader, shares store.Shares, kind store.TimerK
 // heldLane).
 const mostDue = 1024
 
-// mostFirst is how many timers the first read returns. If some of these timers are not due, the read has returned all
-// due timers, and no second read is needed.
+// mostFirst is how many timers the first read returns. If some of these timers are not due, there are no further due
+// timers, and no second read is needed.
 const mostFirst = 8
 
 // fallen is like the method due, but leaves out no timers. fallen runs often for each kind. If no timer of the kind
@@ -72,7 +72,7 @@ func (w *watch) search() bool { return w.found || time.Since(w.searched) >= poll
 
 const (
 	mostStranded = 1024        // timers that one search reads
-	inOrder      = time.Second // a timer that is due at most this much later than now keeps its due time, so a burst of deliveries stays in order
+	inOrder      = time.Second // if the clock was set back, a timer that is due at most this much later than now keeps its due time, so that a burst of deliveries stays in order
 )
 
 // stranded reads the timers that would be due if the clock had not been set back.

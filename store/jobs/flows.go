@@ -11,8 +11,8 @@ import (
 // since its last turn. The turns are in memory only. After a restart, each lane begins with its first timer.
 type flows struct {
 	flowOf func(store.Reader, store.Timer) (string, error) // nil: each lane has one flow
-	flow   map[string]string                               // by the Ref of a due timer that shares its lane with others
-	last   map[laneFlow]int                                // number of the last turn
+	flow   map[string]string                               // by the Ref of a due timer: the timer's flow; only for timers that share their lane with other due timers
+	last   map[laneFlow]int                                // the number of the flow's last turn
 	turns  int
 }
 

@@ -27,13 +27,13 @@ type workerPool struct {
 	lanes  map[string]bool
 	flows  *flows
 	held   map[string]heldLane // the held lanes: see heldLane
-	kept   map[string]bool     // lanes whose timers wait for the next read: see handle
+	kept   map[string]bool     // lanes whose timers wait until the due timers are read again: see handle
 	reads  int                 // number of reads of due timers that have begun
 
-	blocked int          // number of due timers that wait in held lanes; the next read returns this many timers more, so that it also returns timers of other lanes
+	blocked int          // how many due timers wait in held lanes; the next read returns this many timers more, so that it also returns timers of other lanes
 	shares  store.Shares // the shares that takeUp has already examined
-	doubted store.Shares // the shares in the field shares that another replica may have had in the meantime; takeUp examines them at the next read
-	again   store.Shares // the doubted shares that takeUp examines at the current read
+	doubted store.Shares // the part of the field shares that another replica may have had in the meantime; takeUp examines these shares in the next read
+	again   store.Shares // the doubted shares that takeUp examines in the current read
 }
 
 // heldLane is a lane whose first timer failed or asked for a delay. The other timers of a held lane wait for the first
@@ -44,8 +44,8 @@ type heldLane struct {
 }
 
 // holds is how often a lane's first timer may fail before the lane's other timers may run. Because of the back-off,
-// these failures take about ten seconds. During these seconds, the lane keeps its order. After these seconds, the
-// failing timer does not block the other timers.
+// these failures take about ten seconds. During these seconds, the lane keeps its order. After that, the failing timer
+// no longer blocks the other timers.
 const holds = 7
 
 // takeUp reads the timers of the shares that this process got since the last call of takeUp. If another process put off
@@ -118,14 +118,14 @@ func (p *workerPool) behind(due []store.Timer) (n int) {
 }
 
 // rest returns how long the pool may sleep: until the first timer of a held lane is due, but at most for poll, or for
-// idle if no lane is held. rest ignores a first timer that is already due, because this timer is being handled, or
-// waits for a free worker.
+// idle if no lane is held. rest ignores a first timer that is already due: it is being handled, or waits for a free
+// worker.
 func (p *workerPool) rest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	rest := idle
 	if len(p.held) > 0 {
-		rest = poll // a hold also ends when the lane's first timer is cleared, or has another number of tries
+		rest = poll // the lane is also released when its first timer is cleared, or has another number of tries
 	}
 	for _, first := range p.held {
 		if wait := first.Due.Sub(p.runner.Now()); wait > 0 {
@@ -216,7 +216,7 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) (kept bool) {
 		unhurried(ctx)
 	}
 	if stale || err != nil {
-		return true // the timer was handled or put off after it was read; after an error, the runner soon reads the timer a second time
+		return true // the timer was handled or put off after it was read; or there was an error, and the runner soon reads the timer again
 	}
 	cause := p.runner.Around(ctx, t, p.guarded)
 	if errors.Is(cause, ErrKeep) || store.Refused(cause) || errors.Is(cause, store.ErrFenced) {

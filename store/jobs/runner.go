@@ -27,7 +27,7 @@ type Handler func(ctx context.Context, t store.Timer) error
 type Worker struct {
 	Handle      Handler
 	Concurrency int
-	Yields      bool // if set, a timer whose handler requests a delay does not hold its lane
+	Yields      bool // if a handler requests a delay for a timer, the other timers of the timer's lane do not wait
 	// Flow returns the name of the flow to which a timer belongs. In each lane, the flows of the due timers take turns
 	// (fair queueing). So a flow with many timers does not delay the other flows. The timers of one flow keep their
 	// order. If Flow is nil, each lane has one flow.
@@ -40,8 +40,8 @@ type Worker struct {
 
 func (w Worker) isWorth() bool { return w.Worth == nil || w.Worth() }
 
-// ErrKeep is the error of a handler that was interrupted, or may not run now. The handler leaves its timer unchanged.
-// The timer is handled when it is next read as due.
+// ErrKeep is the error of a handler that was interrupted, or may not run now. The timer stays unchanged, and is handled
+// when it is next read as due.
 var ErrKeep = errors.New("jobs: the timer stays as it is")
 
 // Options configures a Runner. Awake, Ready, Around, Replica, Gained and Hear may be nil.
@@ -66,8 +66,8 @@ type Options struct {
 	// Replica determines the shares whose timers this process handles. If Replica is nil, this process is the only
 	// process on the store, and handles all shares.
 	Replica store.Replica
-	// Gained is called with the shares that this process took over from another process, or got back after a possible
-	// loss. Gained makes unfinished work in these shares due now.
+	// Gained is called with the shares that this process took over from another process, or may have lost and got back.
+	// Gained makes unfinished work in these shares due now.
 	Gained func(ctx context.Context, shares store.Shares) error
 	// Hear is called with the field News of each notice from another replica.
 	Hear func(news []string)
@@ -83,7 +83,7 @@ type Runner struct {
 	handling  atomic.Int64 // number of running handlers
 	diskSpace diskSpace
 	torn      torn
-	clockSet  atomic.Pointer[time.Time] // when watchClock last detected a change of the system clock; nil: never
+	clockSet  atomic.Pointer[time.Time] // when watchClock last noticed that the system clock was set; nil: never
 }
 
 // New makes a runner.
@@ -112,8 +112,8 @@ func New(o Options) *Runner {
 // A worker sleeps until the next timer of its kind is due, or until a timer of its kind is set. poll and idle limit the
 // duration of one sleep.
 const (
-	poll = time.Second      // while timers can become ready without a wake-up: see quiet
-	idle = 10 * time.Second // otherwise; limits the delay if a wake-up is lost
+	poll = time.Second      // the longest sleep while timers can become ready without a wake-up: see quiet
+	idle = 10 * time.Second // the longest sleep at other times; limits the delay if a wake-up is lost
 )
 
 // readWithin is the timeout for reading due timers. A read usually takes milliseconds. The timeout applies if the
@@ -250,7 +250,7 @@ func after(ctx context.Context, t time.Time) error {
 	}
 }
 
-// quiet reports whether the workers may rely on wake-ups: a timer of this process becomes due only after a wake-up, or
+// quiet reports whether the workers may rely on wake-ups. They may if a timer can become due only after a wake-up, or
 // because time passes. quiet is false if other replicas may set timers for this process, or if the clock was set
 // recently.
 func (r *Runner) quiet() bool {

@@ -294,7 +294,7 @@ func TestFlows(t *testing.T) {
 		t.Errorf("handled %v", f.handled)
 	}
 	order = slices.DeleteFunc(order, func(ref string) bool { return ref == "a" || ref == "d0" || ref == "e0" })
-	for ref, most := range map[string]int{"b0": 2, "b1": 4, "c0": 6, "b2": 7} { // if only one timer of a lane is due, handling it does not count as a turn of its flow
+	for ref, most := range map[string]int{"b0": 2, "b1": 4, "c0": 6, "b2": 7} { // when only one timer of a lane is due, its handling does not count as a turn of its flow
 		if at := slices.Index(order, ref); at < 0 || at > most {
 			t.Errorf("the lane was handled as %v; %s comes at the place %d, want %d at most", order, ref, at, most)
 		}
@@ -339,7 +339,7 @@ func TestManyDue(t *testing.T) {
 	}
 }
 
-// TestKeep checks that ErrKeep leaves a timer unchanged, and does not count as a failure.
+// TestKeep checks a handler that returns ErrKeep: the timer stays unchanged, and the call does not count as a failure.
 func TestKeep(t *testing.T) {
 	kept := 0
 	f := run(t, jobs.Options{Around: func(ctx context.Context, timer store.Timer, handle jobs.Handler) error {
@@ -437,14 +437,14 @@ func TestNewsBeforeWakeUp(t *testing.T) {
 	from := other{notices: sync.OnceValue(func() chan store.Notice { return make(chan store.Notice) })}
 	var heard []string
 	o := jobs.Options{Replica: from, Hear: func(news []string) {
-		synctest.Wait() // a worker that is awake handles the timer meanwhile
+		synctest.Wait() // if the worker were awake, it would handle the timer now
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		heard = append(slices.Clone(f.handled), news...)
 	}}
 	f.run(t, o, func(timer store.Timer) error {
 		if timer.Ref == "first" {
-			time.AfterFunc(time.Second/2, func() { // before the worker reads the store by itself
+			time.AfterFunc(time.Second/2, func() { // earlier than the worker would read the store by itself
 				f.set(at("second", "", 0))
 				from.notices() <- store.Notice{Timers: map[store.TimerKind]store.Shares{store.TimerRun: store.AllShares}, News: []string{"news"}}
 			})

@@ -38,8 +38,8 @@ func (r *Runner) Notify(timers map[store.TimerKind]store.Shares, news ...string)
 }
 
 // hear receives the notices of the other replicas. hear first passes the news to Options.Hear, and then wakes the
-// workers whose timers another replica has set. So if a notice makes a cached value invalid, the workers do not use
-// this value.
+// workers whose timers another replica has set. So if a notice makes a cached value invalid, the workers do not use the
+// old value.
 func (r *Runner) hear(ctx context.Context) error {
 	for {
 		select {

@@ -82,7 +82,7 @@ func (t reader) lookUpHead(chain string) queryable {
 		_, _, a, err := scanRecord(found)
 		if damaged := t.run.note(err); damaged != nil {
 			t.run.known[chainKey(chain)] = known{damaged: damaged}
-			return nil //nolint:nilerr // run.known has the damage, for the methods that need the record
+			return nil //nolint:nilerr // run.known keeps the damage for the methods that need the record
 		}
 		t.run.known[chainKey(chain)] = known{value: a}
 		return err
@@ -107,8 +107,8 @@ func (t reader) head(chain string) (head approvers.AuditRecord, err error) {
 	return k.value.(approvers.AuditRecord), t.run.failure
 }
 
-// headOfJournal is for a chain whose last record is damaged. It reads the seq and the hash of this record from the
-// journal. These two values are enough to append the next record. All other fields of the returned record are zero.
+// If a chain's last record is damaged, headOfJournal reads the record's seq and hash from the journal. These two values
+// are enough to append the next record. All other fields of the returned record are zero.
 func (t reader) headOfJournal(damaged *store.DamagedError) (head approvers.AuditRecord, err error) {
 	var seq int64
 	var sum []byte
@@ -219,8 +219,8 @@ func (t *tx) PruneChain(chain string) (records int, err error) {
 	return records, err
 }
 
-// onJournal says that a read depends on pending writes to the journal and the heads. A pending head matters, because it
-// gives leaf numbers to the journal entries that it covers.
+// onJournal is for a read that depends on pending writes to the journal and the heads. The read depends on a pending
+// head, because a head gives leaf numbers to the journal entries that it covers.
 var onJournal = on("audit_journal", "audit_heads")
 
 func (t reader) LastHead() (store.Head, error) {

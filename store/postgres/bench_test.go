@@ -188,7 +188,7 @@ func (r *recorder) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.T
 			delete(r.open, conn)
 		case verb == "savepoint":
 			kept = len(r.open[conn])
-		case verb == "rollback": // to the savepoint
+		case verb == "rollback": // the rollback goes to the savepoint
 			r.open[conn] = r.open[conn][:kept]
 		case verb == "INSERT", verb == "UPDATE", verb == "DELETE":
 			r.open[conn] = append(r.open[conn], statement{q.SQL, q.Arguments})

@@ -158,9 +158,9 @@ func TestBouncerModes(t *testing.T) {
 					t.Fatal(err)
 				}
 				wg.Go(func() {
-					defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+					defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // an error of Close has no effect
 					for ctx.Err() == nil {
-						_, _ = conn.PgConn().Exec(ctx, "SELECT 1").ReadAll() // it only has to use processes
+						_, _ = conn.PgConn().Exec(ctx, "SELECT 1").ReadAll() // the client only has to use server processes
 					}
 				})
 			}

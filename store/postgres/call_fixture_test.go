@@ -41,10 +41,10 @@ type callFixture struct {
 	replica  store.Replica
 	policy   *approvers.Policy
 	tools    *agent.Registry
-	n        *atomic.Int64           // messages so far
+	n        *atomic.Int64           // how many messages there have been so far
 	asked    func(approvers.Request) // called when a request waits; may be nil
 	ran      func(execution string)  // called when a tool runs; may be nil
-	step     func(clickStep, string) // called at each step of a click, with the id of the request or, from the step begun on, the id of the execution; may be nil
+	step     func(clickStep, string) // called at each step of a click; may be nil. The text is the id of the request or, from the step begun on, the id of the execution
 }
 
 // clickStep is a step between the receipt of a click and the run of the call.
@@ -89,7 +89,7 @@ func joinCallFixture(t testing.TB, s *postgres.Store) *callFixture {
 		t.Fatal(err)
 	}
 	f := &callFixture{TB: t, policy: policy.Policy, tools: &agent.Registry{}, n: &atomic.Int64{}}
-	f.policy.Load = "first" // checking the policy takes no round trip of its own
+	f.policy.Load = "first" // with this id, each transaction checks the policy, which must not cost a round trip
 	if err := f.tools.Register(agent.Tool{
 		Name: "issue_refund", Description: "Pays money back.", Effect: approvers.Unprotected,
 		Schema: json.RawMessage(`{"type":"object","properties":{"order_id":{"type":"string"},"amount":{"type":"number"},"currency":{"type":"string"}}}`),
@@ -172,8 +172,8 @@ func (f *callFixture) ask(ctx context.Context) (r approvers.Request, err error) 
 
 // The id of an inbox row of the fixture begins with messageRow or clickRow.
 const (
-	messageRow = "message " // and its timestamp
-	clickRow   = "click "   // and the id of the request that it approves
+	messageRow = "message " // followed by the message's timestamp
+	clickRow   = "click "   // followed by the id of the request that the click approves
 )
 
 // say receives a message. The scheduler handles the message.

@@ -154,8 +154,8 @@ SELECT %[2]s FROM gone`, table, owner), text(id))
 	return of, true, nil
 }
 
-// EraseSetAside ignores the parameter now, because each row has a time. The clock of the database gave the row this
-// time.
+// EraseSetAside ignores the parameter now, because each row has the time at which it was moved, by the database's
+// clock.
 func (t *tx) EraseSetAside(_, before time.Time, limit int) (erased int, done bool, err error) {
 	erased, err = t.run.exec("DELETE FROM set_aside WHERE ctid = ANY(ARRAY(SELECT ctid FROM set_aside WHERE at < $1 LIMIT $2))", moment(before), limit)
 	return erased, erased < limit, err

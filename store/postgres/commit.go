@@ -18,7 +18,7 @@ import (
 // another connection. settle marks the row of the lost connection as fenced, and reads the number of its last commit:
 //
 //   - If this number is the number of the transaction, the transaction was committed.
-//   - If this number is lower, the transaction was not committed. The transaction can't be committed later, because
+//   - If this number is lower, the transaction was not committed. It can't be committed later either, because
 //     number_commit fails for a fenced connection.
 //   - If the row is locked, the transaction is open. After a second (untilEnd), settle ends the transaction's server
 //     process.
@@ -95,7 +95,7 @@ func (s *Store) fence(ctx context.Context, lost *connection, end bool) (number i
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // an error of Close has no effect
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if end {

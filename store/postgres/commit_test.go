@@ -189,8 +189,8 @@ func TestSerialization(t *testing.T) {
 	}
 }
 
-// A decision that began before a change of the policy does not count after the change. If the change of the policy has
-// read rows that the decision writes, the decision runs a second time, and finds the new policy.
+// If the policy changes during a decision, the decision does not count under the old policy. The change of the policy
+// has read rows that the decision writes. So the decision runs a second time, and finds the new policy.
 func TestPolicyChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

@@ -50,7 +50,7 @@ var parts = []partTables{
 type contents struct {
 	reader
 	ctx  context.Context
-	lost func(x store.Damage, owner string) // called with each damaged row, which is then left out; nil: a damaged row is an error
+	lost func(x store.Damage, owner string) // called with each damaged row, which is then left out; if lost is nil, a damaged row is an error
 }
 
 // readable handles the error of reading a row. If the row is damaged and the field lost is set, readable calls lost and
@@ -79,8 +79,8 @@ func (c *contents) begin() error {
 	return nil
 }
 
-// knowsAll returns store.ErrNewer if the tables are newer than the program. The program may be able to use such tables,
-// but would not check or copy their new parts.
+// knowsAll returns store.ErrNewer if the tables are newer than the program. Even if the program can use such tables, it
+// would not check or copy their new parts.
 func (r *run) knowsAll() error {
 	target, err := r.store.config.newest()
 	if err != nil {
@@ -423,7 +423,7 @@ func eachJournal(c *contents, fn func(store.Row) error) error {
 		if err := found.Scan(&chain, &seq, &sum, &number); err != nil {
 			return err
 		}
-		switch { // in an undamaged journal, the result is always the next number
+		switch { // in an undamaged journal, the leaf is always the next number
 		case number != nil:
 			leaf = uint64(*number)
 		case leaf < sealed:

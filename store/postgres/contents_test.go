@@ -70,7 +70,7 @@ func TestEveryTableIsCopied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing depends on it
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // an error of Close has no effect
 	found, err := conn.Query(t.Context(), "SELECT tablename FROM pg_tables WHERE schemaname = 'countersign' ORDER BY 1")
 	if err != nil {
 		t.Fatal(err)

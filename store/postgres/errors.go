@@ -55,8 +55,8 @@ func isLost(err error) bool {
 	return errors.As(err, &l) || code(err) == codeGivenUp
 }
 
-// fullError matches store.ErrFull and store.ErrUnavailable. It matches ErrUnavailable because, while the disk is full,
-// new connections can't be used and reads may fail.
+// fullError matches store.ErrFull and also store.ErrUnavailable, because on a full disk, new connections can't be used,
+// and reads may fail.
 type fullError struct{ error }
 
 func (e fullError) Unwrap() error { return e.error }

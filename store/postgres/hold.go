@@ -26,9 +26,9 @@ type hold struct {
 const holdClass = 0x43534e
 
 const (
-	lingering = 300 * time.Millisecond // how long the server may need to notice that a process has ended
-	holdAgain = 500 * time.Millisecond // between attempts to take a lost lock
-	usurped   = 5 * time.Second        // if another process holds a lost lock for longer than this, the store stops; commands hold the lock for a shorter time
+	lingering = 300 * time.Millisecond // how long the server may take to notice that a process has ended
+	holdAgain = 500 * time.Millisecond // time between two attempts to take a lost lock
+	usurped   = 5 * time.Second        // if another process holds a lost lock for longer than this time, the store stops; commands hold the lock for a shorter time
 )
 
 // Hold reserves the database until Close. If shared is not set, no other process can hold the database. Hold in another
@@ -51,7 +51,7 @@ func (s *Store) Hold(ctx context.Context, shared bool) error {
 // keep waits until the lock's connection is lost, and then takes the lock over a new connection.
 func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 	for {
-		for err := error(nil); err == nil; { // no notification ever arrives; heard returns when the connection is lost, or ctx ends
+		for err := error(nil); err == nil; { // heard waits for a notification that never arrives, so it returns only when the connection is lost or ctx ends
 			_, err = heard(ctx, conn)
 		}
 		if ctx.Err() != nil {
@@ -59,7 +59,7 @@ func (h *hold) keep(ctx context.Context, conn *pgx.Conn) {
 			return
 		}
 		_ = conn.Close(ctx)
-		var other time.Time // when another process was first seen with the lock
+		var other time.Time // the time at which another process was first found to hold the lock
 		for {
 			var err error
 			if conn, err = h.store.lock(ctx, h.shared); err == nil {

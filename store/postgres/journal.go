@@ -49,7 +49,7 @@ func (t reader) Journal(from uint64, limit int) (out []approvers.JournalEntry, e
 		return nil, err
 	}
 	t.run.journal.next = 0
-	own := slices.ContainsFunc(t.run.pending, onJournal) // positions of pending entries are valid only for this read
+	own := slices.ContainsFunc(t.run.pending, onJournal) // pending entries have positions that are valid only for this read
 	if len(out) > before && len(out) <= limit && !own {
 		t.run.journal.next = from + uint64(len(out))
 	}

@@ -24,8 +24,8 @@ import (
 type notices struct {
 	mu       sync.Mutex
 	unsent   store.Notice
-	free     bool              // the next notice must say that there are claims without an owner
-	hears    time.Time         // when the replica began to receive notices without interruption; zero: it does not receive notices
+	free     bool              // the next notice must tell the other replicas that some claims have no owner
+	hears    time.Time         // since when the replica has received notices without interruption; zero: it does not receive notices
 	more     chan struct{}     // signals that there is something to send
 	received chan store.Notice // notices of the other replicas
 }
@@ -42,7 +42,7 @@ type sent struct {
 }
 
 const (
-	mostNotice   = 7900 // bytes of a payload; PostgreSQL refuses 8000
+	mostNotice   = 7900 // the maximum size of a payload in bytes; PostgreSQL refuses 8000 bytes
 	mostUnsent   = 1000 // number of news items that may wait to be sent; further items are dropped
 	notifyWithin = 2 * time.Second
 	listenAgain  = time.Second // delay before the next attempt after the connection was lost
@@ -77,7 +77,7 @@ func (n *notices) signal() {
 // Notices returns the notices of the other replicas.
 func (r *Replica) Notices() <-chan store.Notice { return r.notices.received }
 
-// Hears returns the time at which this replica began to receive the other replicas' notices without interruption. If
+// Hears returns the time since which this replica has received the other replicas' notices without interruption. If
 // this replica does not receive notices now, the time is zero.
 func (r *Replica) Hears() time.Time {
 	r.notices.mu.Lock()

@@ -34,10 +34,10 @@ type Options struct {
 const (
 	statementTimeout = 30 * time.Second
 	lockTimeout      = 10 * time.Second
-	idleTimeout      = 60 * time.Second // of a transaction that is idle, because its client hangs
-	connectTimeout   = 5 * time.Second  // unless the URL has connect_timeout
-	oldest           = 14               // major version
-	poolSize         = 16               // unless the URL has pool_max_conns
+	idleTimeout      = 60 * time.Second // after this time, the server ends a transaction that is idle because its client hangs
+	connectTimeout   = 5 * time.Second  // time limit for connecting, unless the URL has connect_timeout
+	oldest           = 14               // the oldest major version of the server that can be used
+	poolSize         = 16               // connections of the pool, unless the URL has pool_max_conns
 	defaultSchema    = "countersign"
 )
 
@@ -46,7 +46,7 @@ type config struct {
 	pool       *pgxpool.Config
 	schema     string
 	server     answering
-	migrations fs.FS // of the program
+	migrations fs.FS // the program's migrations
 	oldest     int   // the oldest major version of the server that can be used
 }
 
@@ -54,8 +54,8 @@ type config struct {
 // failover, new connections do not wait for the failed machine.
 type answering struct {
 	mu    sync.Mutex
-	hosts map[string]string // by IP
-	last  string            // host and port
+	hosts map[string]string // by IP address: the host of the URL
+	last  string            // the host and port that answered last
 }
 
 func (a *answering) lookup(ctx context.Context, host string) ([]string, error) {
@@ -336,7 +336,7 @@ func (c *config) newer(found looked, target int64) error {
 
 // looked is the result of look.
 type looked struct {
-	version int64 // of the tables; 0: there are none
+	version int64 // the version of the tables; 0: there are no tables
 	oldest  int64 // the oldest program version that can use the tables; 0: unknown
 	foreign bool  // the schema has tables that are not Countersign's
 	rights  Rights
@@ -344,8 +344,8 @@ type looked struct {
 	migrating bool // another process is migrating the tables, so the version may change
 }
 
-// worksWith reports whether a program can use the found tables, either unchanged or after a migration by the program.
-// The parameter program is the newest version of the tables that the program makes.
+// worksWith reports whether a program can use the found tables as they are, or after the program has migrated them. The
+// parameter program is the newest version of the tables that the program makes.
 func (l looked) worksWith(program int64) bool {
 	return l.version <= program || l.oldest > 0 && l.oldest <= program
 }
@@ -413,13 +413,13 @@ func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 		return c.sentence(err)
 	}
 	if own.pid == strconv.FormatUint(uint64(conn.PgConn().PID()), 10) {
-		return nil // there is no pooler: PgBouncer would announce an invented process id
+		return nil // there is no pooler: PgBouncer would have announced a process id that no server process has
 	}
 	other, err := c.connect(ctx)
 	if err != nil {
 		return fmt.Errorf("%w. There is a connection pooler: see whether it has connections left (docs/postgres.md, \"PgBouncer\")", err)
 	}
-	defer other.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing depends on it
+	defer other.Close(context.WithoutCancel(ctx)) //nolint:errcheck // an error of Close has no effect
 	for range poolTries {
 		// The transaction of the second connection occupies an idle server process. sameSession then checks whether
 		// another client has used the first connection's process.
@@ -450,7 +450,7 @@ func (c *config) sameSession(ctx context.Context, conn *pgx.Conn) error {
 // process is the server process of a connection.
 type process struct {
 	pid  string
-	used string // when its last statement began; empty: unknown
+	used string // when the last statement of the process began; empty: unknown
 	kept bool   // the session has the value that sameSession has set
 }
 

@@ -106,7 +106,7 @@ func TestOpenWithoutRights(t *testing.T) {
 }
 
 // A role that does not own the tables can't migrate them, and a role without the right to create a schema can't make
-// them. A dry run says so, too.
+// them. A dry run reports this, too.
 func TestMigrateWithoutRights(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
@@ -410,7 +410,7 @@ func TestDamagedRecords(t *testing.T) {
 			t.Errorf("the damage in %s is not reported with the readable rows: %v", bucket, lost)
 		}
 	}
-	// All these reads are in one transaction: damage does not end a transaction.
+	// All these reads are in one transaction, because a damaged row does not end a transaction.
 	err = s.Update(t.Context(), func(tx store.Tx) error {
 		_, err := tx.Request("a")
 		torn("a changed record", err, "requests", "a")
@@ -471,7 +471,7 @@ func TestDamagedRecords(t *testing.T) {
 		return errors.Join(tx.PutRequest(approvers.Request{ID: "a", State: approvers.Voided}), tx.PutPolicy(store.Policy{Load: "again"}, []byte("content")))
 	})
 	for _, x := range []struct {
-		before       time.Duration // relative to now
+		before       time.Duration // the time of the parameter before, relative to now
 		limit, wants int
 		done         bool
 	}{{-time.Hour, 10, 0, true}, {time.Hour, 1, 1, false}, {time.Hour, 10, 1, true}, {time.Hour, 10, 0, true}} {
@@ -843,7 +843,7 @@ func TestHoldLost(t *testing.T) {
 	}
 	before := holder()
 	p.CutAll()
-	for end := time.Now().Add(time.Minute); holder() == 0 || holder() == before; { // until another connection has the lock
+	for end := time.Now().Add(time.Minute); holder() == 0 || holder() == before; { // waits until another connection has the lock
 		if time.Now().After(end) {
 			t.Fatal("the lock was not taken again")
 		}

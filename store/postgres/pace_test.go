@@ -75,7 +75,7 @@ func TestTakeover(t *testing.T) {
 	n := testkit.Size(t, "COUNTERSIGN_TAKEOVERS", 1)
 	var took []time.Duration
 	var mu sync.Mutex
-	crowd(t, 5, n, func(i int) error { // each on its own database
+	crowd(t, 5, n, func(i int) error { // each takeover has its own database
 		d, err := takeover(t, newDatabase(t, server, fmt.Sprintf("takeover%d", i)))
 		mu.Lock()
 		defer mu.Unlock()
@@ -260,7 +260,7 @@ type side struct {
 	ran      chan int // the number of the replica that ran a call
 
 	mu      sync.Mutex
-	moments map[string]*[clickSteps]time.Time // for the steps before the step begun, by the id of the request; for the other steps, by the id of the execution
+	moments map[string]*[clickSteps]time.Time // by the id of the request, for the steps before the step begun; by the id of the execution, for the other steps
 
 	calm, alone clickTimes
 	crowded     []time.Duration // many clicks at once: time from the acknowledgement until a replica handles the click

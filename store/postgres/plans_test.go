@@ -25,8 +25,8 @@ var smallTables = []string{"replicas", "claims", "connections", "policies", "ori
 // mostRead is the maximum number of unneeded rows of growing tables that one statement may read.
 const mostRead = 100
 
-// largePart is a large part of the 2,000 waiting requests in the database. For a statement whose result has more than
-// largePart rows, reading and sorting all requests is also a good plan. PostgreSQL may choose either plan, depending
+// largePart is a large part of the 2,000 waiting requests in the database. If the result of a statement has more than
+// largePart rows, a plan that reads and sorts all requests is also good. PostgreSQL may choose either plan, depending
 // on its statistics.
 const largePart = 200
 
@@ -253,7 +253,7 @@ func (p *plans) check(t *testing.T) {
 			}
 		})
 		most := mostRead
-		if strings.Contains(e.Statement, "share = ANY") { // it also reads the timers of the other replicas' shares
+		if strings.Contains(e.Statement, "share = ANY") { // the statement also reads the timers in the shares of other replicas
 			most += 4 * store.ShareCount * e.Plan.Rows
 		}
 		if wasted := e.Plan.wasted(); wasted > most {

@@ -43,14 +43,14 @@ import (
 // ReplicaOptions configures a replica. All fields except Name may be zero.
 type ReplicaOptions struct {
 	Name    string   // the machine and the process, for people
-	Version string   // of the program
-	Jobs    []string // names of the claims besides those on the shares
+	Version string   // the version of the program
+	Jobs    []string // names of the claims besides the claims on shares
 	Log     *slog.Logger
 
-	Lease  time.Duration // how long after its last heartbeat the other replicas wait before they may take over
-	Beat   time.Duration // between heartbeats
-	Margin time.Duration // how much earlier the lease ends by the replica's own clock
-	Drain  time.Duration // how long the replica waits for running work under a claim that it wants to release; meanwhile, it begins no more work under the claim
+	Lease  time.Duration // after this time without a heartbeat, other replicas may take over the replica's claims
+	Beat   time.Duration // time between two heartbeats
+	Margin time.Duration // by its own clock, the replica treats the lease as shorter by this time
+	Drain  time.Duration // if the replica wants to release a claim, how long it begins no new work under the claim and waits for the running work to end
 }
 
 // The defaults of ReplicaOptions. If a replica dies, other replicas continue its work after at most one Lease and two
@@ -62,42 +62,42 @@ const (
 	drain       = 3 * time.Second
 )
 
-// drainAgain times Drain is the time after which a replica tries again to release a claim whose work did not end
-// within Drain.
+// If the work under a claim does not end within Drain, the replica tries again to release the claim after drainAgain
+// times Drain.
 const drainAgain = 10
 
 // leaving is the time limit for the release of a replica's claims in Leave. If the replica can't release its claims,
 // other replicas must wait for the end of its lease.
 const leaving = 3 * time.Second
 
-// maxTake is how often a replica tries to take claims after one heartbeat. A try fails if other replicas take claims at
-// the same time.
+// maxTake is how often a replica tries to take claims after one heartbeat. A try fails if another replica takes claims
+// at the same time.
 const maxTake = 5
 
 // Replica represents this process among the processes that work on a database. Replica is safe for concurrent use.
 type Replica struct {
 	store *Store
 	opts  ReplicaOptions
-	names []string // of all claims
-	knows int64    // the newest version of the tables that the program makes
+	names []string // the names of all claims
+	knows int64    // the version of the tables that the program's migrations make
 
 	notices *notices
 	early   chan struct{} // makes the method keep send the next heartbeat immediately
 
 	stop context.CancelFunc
-	work sync.WaitGroup // the replica's goroutines
+	work sync.WaitGroup // waits for the replica's goroutines
 	once sync.Once
 
 	mu      sync.Mutex
-	id      string // changes when another replica has removed this replica from the table
+	id      string // the replica's id; it changes when another replica has removed this replica from the table
 	until   time.Time
-	over    *time.Timer // fires at the time in the field until
+	over    *time.Timer // fires when the lease ends: at the time in the field until
 	held    map[string]*holding
 	shares  store.Shares
 	changed chan struct{}
-	alive   int // replicas at the last heartbeat
+	alive   int // how many replicas were alive at the last heartbeat
 
-	conn *pgx.Conn // of the heartbeat; nil: none
+	conn *pgx.Conn // the connection for heartbeats; nil: there is no connection
 }
 
 var _ store.Replica = (*Replica)(nil)
@@ -108,8 +108,8 @@ type holding struct {
 	since    time.Time                       // when the replica got the claim
 	work     map[int]context.CancelCauseFunc // cancels each piece of work under the claim
 	n        int
-	draining time.Time // when the replica stopped beginning work, in order to release the claim; zero: the replica begins work
-	kept     time.Time // when the replica last gave up releasing the claim, because its work did not end
+	draining time.Time // since when no new work begins under the claim, because the replica wants to release it; zero: new work may begin
+	kept     time.Time // when the replica last failed to release the claim, because the work did not end
 }
 
 // end cancels the contexts of all work under a claim.
@@ -330,7 +330,7 @@ func (r *Replica) round(ctx context.Context) error {
 		r.disconnect()
 		return err
 	}
-	if !seen.tables.worksWith(r.knows) { // the tables were migrated while the other replicas considered this replica dead
+	if !seen.tables.worksWith(r.knows) { // the lease had ended, and the tables were migrated to a version that this program can't use
 		err := r.store.config.newer(seen.tables, r.knows)
 		r.forget()
 		r.store.stopped(err)
@@ -427,10 +427,10 @@ func (r *Replica) forget() {
 type beheld struct {
 	sent   time.Time
 	listed bool          // the replica is in the table
-	own    []store.Claim // its claims
-	free   int           // number of claims whose owner is not in the table replicas
+	own    []store.Claim // the claims of the replica
+	free   int           // how many claims have an owner that is not in the table replicas
 	alive  []string      // the replicas within their leases, in the order of their ids
-	dead   int           // number of replicas in the table whose leases have ended
+	dead   int           // how many replicas in the table have leases that have ended
 	tables looked
 }
 

@@ -79,7 +79,7 @@ func TestHandedOverAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing depends on it
+	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // an error of Close has no effect
 	await(t, "both hear notices", func() bool {
 		n := 0
 		err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle' AND (query LIKE 'LISTEN %' OR query = '-- ping')").Scan(&n)
@@ -433,7 +433,7 @@ func TestLostNotices(t *testing.T) {
 				return done(ctx, s, timer)
 			})
 			set, other := join(t, at(database), postgres.ReplicaOptions{Lease: time.Minute})
-			other.Leave() // then the worker gets all shares
+			other.Leave() // after this, the worker gets all shares
 			for changed := w.replica.Changed(); w.replica.Shares() != store.AllShares; changed = w.replica.Changed() {
 				<-changed
 			}
@@ -458,8 +458,8 @@ func TestLostNotices(t *testing.T) {
 
 // The address has two hosts. The first host stops answering, but does not close its connections. The replica continues
 // its heartbeats, notices and reads over the second host. An attempt to reach the first host takes longer than a
-// heartbeat may take. So later connections must try the second host first. The time limits are longer than a busy
-// machine suspends a process.
+// heartbeat may take. So later connections must try the second host first. The time limits are so long that the test
+// also passes on a busy machine, which may suspend a process for a while.
 func TestSilentAddress(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
@@ -652,7 +652,7 @@ func TestVersionsSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dump.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing depends on it
+	defer dump.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // an error of Close has no effect
 	if _, err := dump.Exec(t.Context(), "BEGIN; SELECT FROM countersign.requests"); err != nil {
 		t.Fatal(err)
 	}
@@ -842,7 +842,7 @@ func TestJoinDuringStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer step.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing depends on it
+	defer step.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // an error of Close has no effect
 	_, err = step.Exec(t.Context(), fmt.Sprintf("BEGIN; SET LOCAL search_path = countersign; SELECT needs_program(%d); INSERT INTO migrations (version_id, is_applied) VALUES (%[1]d, true)", today+1))
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 // allowed holds the rights that the bot's role needs on a table. The role should have no other rights.
 type allowed struct {
 	rights  []string // on all columns
-	inserts []string // columns on which the role has INSERT, if it does not have INSERT on all columns
+	inserts []string // the columns on which the role has INSERT, if rights does not have INSERT
 }
 
 // restricted lists the tables on which the bot's role has fewer rights than SELECT, INSERT, UPDATE and DELETE.
@@ -39,7 +39,7 @@ func allowedOn(table string) allowed {
 // Rights compares the rights of a role in a database with the rights that the bot needs.
 type Rights struct {
 	role, at string
-	owner    string   // why the role has all rights: it is a superuser, or owns the tables; empty: it does not have all rights
+	owner    string   // why the role has all rights: it is a superuser, or owns the tables; empty: the role does not have all rights
 	blind    bool     // the role can't read the version of the tables
 	missing  []string // the statements that grant the missing rights
 	excess   []string // the statements that revoke the unnecessary rights

@@ -30,13 +30,13 @@ type run struct {
 	expects  []any         // parameters of policy checks that were not sent yet
 	pending  []*write
 	byKey    map[key]*write // the pending write of a row
-	hasty    bool           // the transaction may wait for a lock while it holds row locks: see the method change
-	known    map[key]known  // rows as the closure sees them
+	hasty    bool           // the transaction has locked rows, so it waits only briefly for further locks: see the method change
+	known    map[key]known  // the state of rows as the closure sees it
 	lists    lists          // lists of rows as the closure sees them
 	journal  journalPlace   // where the last page of the journal ended
 	wrote    bool           // the closure has written something
-	careful  bool           // look for an existing record before a record is created
-	assumed  bool           // a record was assumed not to exist
+	careful  bool           // the run must look for an existing record before it creates a record
+	assumed  bool           // the run has assumed that some record does not exist
 	failure  error          // why the transaction can't continue; if set, the closure's own result is ignored
 	swapped  bool           // the connection was replaced
 	aside    []store.Damage // rows that were set aside
@@ -61,7 +61,7 @@ type key struct {
 type write struct {
 	key   key
 	fresh bool // the write creates a record
-	moved bool // the write creates a record, or changes columns by which lists find and order the record
+	moved bool // the write creates a record, or changes a column by which lists find or order records
 	sql   string
 	args  []any
 }
@@ -96,8 +96,8 @@ func (r *run) forget() {
 // queryable is a function that adds the statement of a read to a batch.
 type queryable func(b *pgx.Batch)
 
-// depends is a function that reports whether a read depends on a pending write. Such a write must be made before the
-// read. If the function is nil, the read depends on no pending write.
+// depends is a function that reports whether a read depends on a pending write, so that the write must be made before
+// the read. If the function is nil, the read depends on no pending write.
 type depends func(*write) bool
 
 // The function on is for a read that depends on all pending writes to the given tables.
@@ -154,8 +154,8 @@ func everything(*write) bool { return true }
 var inOrderOfCreation = []string{"conversations", "calls", "elicitations", "outbox_messages", "grants"}
 
 // inOrder is the order in which every transaction writes rows: by table and key. Without a common order, two
-// transactions that write the same rows could wait for each other. After a second (deadlock_timeout), the server would
-// end one of them. Journal entries come last, in the order in which they were added.
+// transactions that write the same rows could wait for each other, until the server ends one of them after a second
+// (deadlock_timeout). Journal entries come last, in the order in which they were added.
 func inOrder(a, b *write) int {
 	rank := func(w *write) int {
 		switch {
@@ -198,8 +198,8 @@ func (r *run) query(of depends, queries ...queryable) error {
 }
 
 // change sends the pending writes, followed by a statement that changes rows. The statement locks rows, so the
-// transaction could deadlock with other transactions. Therefore the transaction waits for a lock for only 100 ms, and
-// then fails and runs again.
+// transaction could deadlock with other transactions. Therefore the transaction waits at most 100 ms for a lock. If it
+// does not get the lock, it fails and runs again.
 func (r *run) change(statement queryable) error {
 	r.forget()
 	r.hasty = true
@@ -311,8 +311,8 @@ func (r *run) returning(sql string, args ...any) (list []string, err error) {
 	return list, err
 }
 
-// put adds a pending write. If a write to the same row is already pending, put only replaces its values. A pending
-// write that creates the row therefore remains a creation.
+// put adds a pending write. If a write to the same row is already pending, put only replaces its values. So if the
+// pending write creates the row, it still does.
 func (r *run) put(k key, create, change string, exists, moved bool, args ...any) {
 	r.wrote = true
 	if w := r.byKey[k]; w != nil {

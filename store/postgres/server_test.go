@@ -146,7 +146,7 @@ func admin(statements ...string) error {
 
 var databases atomic.Int64
 
-// create makes a database from a template. PostgreSQL 15 and newer copy the pages through the WAL by default. To copy
+// create makes a database from a template. PostgreSQL 15 and newer copy the pages through the WAL by default. Copying
 // the files needs less processor time. Older versions always copy the files.
 func create(name, from string) error {
 	ctx := context.Background()

@@ -21,12 +21,12 @@ type Store struct {
 	config  *config
 	rights  Rights // rights of the store's role
 	pool    *pgxpool.Pool
-	gate    sync.RWMutex // a transaction that was retried too often takes this lock for writing, so that no other transaction of this process runs at the same time
+	gate    sync.RWMutex // held for writing by a transaction that was retried too often, so that no other transaction of this process runs at the same time
 	mu      sync.Mutex   // guards first, closed, updates, failure, renewed, and calls of running.Add
 	first   *pgx.Conn    // the connection that Open used, for Hold; nil: Hold was called
 	closed  bool
 	updates map[*time.Time]bool // when each running Update began
-	failure error               // the reason why the store has stopped; nil: the store has not stopped
+	failure error               // why the store has stopped; nil: the store has not stopped
 	renewed time.Time           // when the connections of the pool were last replaced
 	damage  store.Damages
 	broken  chan struct{} // closed when the store has stopped
@@ -168,7 +168,7 @@ type outcome int
 const (
 	done      outcome = iota
 	contended         // the transaction conflicted with other transactions
-	mistaken          // a record exists that was assumed not to exist
+	mistaken          // a record exists, although the run assumed that it did not
 	lost              // the connection was lost, and nothing was committed
 )
 
@@ -249,7 +249,7 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	case r.failure != nil:
 		return r.judge(r.failure)
 	case err != nil && r.assumed:
-		return mistaken, err // the closure's error may be a result of the wrong assumption
+		return mistaken, err // the wrong assumption may have caused the closure's error
 	case err != nil:
 		return done, err
 	}

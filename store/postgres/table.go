@@ -161,8 +161,8 @@ func (t *table[T]) readable(r *run, where string, args ...any) ([]T, error) {
 
 // limited adds a LIMIT to a SELECT that reads rows in the order of an index. The limit is part of the statement's text.
 // If the limit were a parameter, the server would assume that the statement returns a tenth of all rows. The server
-// might then sort all rows. limited rounds large limits up, so the server prepares only a few different statements. The
-// caller must cut the list to the real limit.
+// might then sort all rows. limited rounds large limits up, so that the server prepares only a few different
+// statements. Therefore the caller must cut the list to the real limit.
 func limited(sql string, limit int) string {
 	const step = 1024
 	if limit > step {
@@ -236,7 +236,7 @@ func (t *table[T]) write(r *run, rec T) error {
 	case there && k.damaged != nil:
 		return k.damaged
 	case there:
-	case *version == 0 && !r.careful: // ids are random, so the record is assumed to be new; if it exists, the insert fails, and the closure runs again
+	case *version == 0 && !r.careful: // the id is random, so the record is assumed to be new; if the record exists, the insert fails, and the closure runs again
 		r.assumed = true
 	default:
 		var err error

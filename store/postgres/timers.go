@@ -59,9 +59,8 @@ func (t reader) Timer(kind store.TimerKind, ref string) (timer store.Timer, err 
 
 // timers lists the first timers that a SELECT finds. The parameter where is the end of this SELECT. Lists of timers use
 // the index timers_due, except lists of Home tabs, which use timers_home. The index timers_due contains an expression
-// on kind, so PostgreSQL does not use it for statements about a single timer. These statements use the primary key. A
-// statement about a single timer that used timers_due would conflict with every transaction that sets a timer of the
-// same kind.
+// on kind, so PostgreSQL does not use it for statements about a single timer. These statements use the primary key.
+// With timers_due, such a statement would conflict with every transaction that sets a timer of the same kind.
 func (t reader) timers(kind store.TimerKind, limit int, where string, args ...any) (out []store.Timer, err error) {
 	err = t.run.query(onPrefix("timers", string(kind)), rows(limited(selectTimers+where+" ORDER BY due, ref", limit), args, func(found pgx.Rows) error {
 		timer, err := scanTimer(found)

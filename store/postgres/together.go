@@ -17,10 +17,10 @@ import (
 // writes.
 type lists struct {
 	outbox    map[string][]string                // ids of outbox messages by ref
-	timers    map[string]bool                    // refs whose timers are all in run.known
+	timers    map[string]bool                    // the refs for which run.known has all timers
 	unwatched bool                               // no person has a Home tab open
 	chains    map[string][]approvers.AuditRecord // audit chains, without their damaged records
-	torn      map[string][]error                 // the damaged records of those chains
+	torn      map[string][]error                 // by chain: the damaged records of the chains in the field chains
 	moved     bool                               // the closure has changed the ref of an outbox message
 }
 
@@ -42,7 +42,7 @@ func (r *run) lookUpOutbox(refs, id string, found *[]store.OutboxMessage) querya
 		})(b)
 		rows(selectTimers+"WHERE ref = ANY(ARRAY(SELECT id FROM outbox_messages WHERE ref = ANY("+refs+")) || ARRAY[$1])", []any{text(id)}, func(row pgx.Rows) error {
 			timer, err := scanTimer(row)
-			if k := timerKey(timer.Kind, timer.Ref); r.byKey[k] == nil { // a timer with a pending write was set or cleared by the closure
+			if k := timerKey(timer.Kind, timer.Ref); r.byKey[k] == nil { // if a write to the timer is pending, the closure has set or cleared the timer
 				r.known[k] = known{value: timer}
 			}
 			return err

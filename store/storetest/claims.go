@@ -14,16 +14,16 @@ import (
 // Joining holds the parameters with which a test's replica joins.
 type Joining struct {
 	Name  string
-	Lease time.Duration // how long after its last heartbeat the other replicas wait before they may take over
-	Drain time.Duration // how long the replica waits for running work under a claim that it wants to release; meanwhile, it begins no more work under the claim
+	Lease time.Duration // after this time without a heartbeat, other replicas may take over the replica's claims
+	Drain time.Duration // if the replica wants to release a claim, how long it begins no new work under the claim and waits for the running work to end
 }
 
 // Member is a replica with its own handle on the store.
 type Member struct {
 	store.Store
 	store.Replica
-	Freeze func() // stops its heartbeats
-	Thaw   func() // restarts its heartbeats
+	Freeze func() // stops the replica's heartbeats
+	Thaw   func() // restarts the replica's heartbeats
 	Leave  func()
 }
 

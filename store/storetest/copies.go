@@ -22,7 +22,7 @@ type Filler func(ctx context.Context, anew bool, fill func(store.Filling) error)
 
 // Backend is a backend whose stores can be copied.
 type Backend struct {
-	Fresh func(t *testing.T) Opener // of an empty store
+	Fresh func(t *testing.T) Opener // returns the Opener of an empty store
 	New   func(t *testing.T) Filler // returns the Filler of a store that does not exist yet
 }
 
@@ -178,7 +178,7 @@ func interrupted(h *harness, to Backend) {
 	put := func(text string) {
 		h.update(func(tx store.Tx) error {
 			for i := range n {
-				body := []byte(text + strings.Repeat(".", 150_000)) // so large that one transaction takes only a few rows
+				body := []byte(text + strings.Repeat(".", 150_000)) // the rows are so large that one transaction writes only a few of them
 				if err := tx.PutRendering(store.Rendering{OutboxMessage: "m", Post: uint64(i + 1), Body: body}); err != nil {
 					return err
 				}

@@ -17,7 +17,7 @@ func silent(h *harness) {
 		}
 	}
 	h.write(put("c", 0, 5), put("b", 0, 5), put("a", 0, 9), put("old", 0, -7))
-	h.write(put("old", 1, 7)) // somebody wrote there again
+	h.write(put("old", 1, 7)) // the conversation got a new message
 	before := func(when, limit int, want ...string) {
 		h.Helper()
 		h.view(func(r store.Reader) error {
@@ -255,7 +255,7 @@ func conversationsErased(h *harness) {
 		h.same("the executions of b", ids(runs, func(e approvers.Execution) string { return e.ID }), []string{"exec/b", "exec2/b"})
 		return errors.Join(err, err2, err3, err4)
 	})
-	h.write(talk("a")) // the names can be used again
+	h.write(talk("a")) // after the erasure, a new conversation can have the same names
 	h.same("what there is of a again", left(h, "a"), talkRecords)
 	h.write(func(tx store.Tx) error {
 		c, err := tx.Conversation("b")
@@ -270,7 +270,7 @@ func conversationsErased(h *harness) {
 // reports done.
 func erasedInParts(h *harness) {
 	id := func(limit int) string { return fmt.Sprint("limit", limit) }
-	before := map[int]int{} // records that are left, by limit
+	before := map[int]int{} // by limit: how many records are left
 	h.together(func() {
 		for _, limit := range []int{1, 2, 3, 7, talkRecords, talkRecords + 1, 1000} {
 			h.write(talk(id(limit)))

@@ -17,7 +17,7 @@ func elicitations(h *harness) {
 		}
 	}
 	h.write(put("z", "e", 0), put("a", "e", 0), put("m", "e/", 0))
-	h.write(put("z", "e", 1)) // it was answered
+	h.write(put("z", "e", 1)) // the elicitation was answered
 	for execution, want := range map[string][]string{"e": {"z", "a"}, "e/": {"m"}, "": {}} {
 		h.view(func(r store.Reader) error {
 			list, err := r.Elicitations(execution)
@@ -120,7 +120,7 @@ func policyInForce(h *harness) {
 			return errors.Join(err, err2)
 		})
 	}
-	outdated("first") // there is none yet
+	outdated("first") // no policy is in force yet
 	h.write(put("first", 0, large))
 	inForce("first", 1, large)
 	outdated("second")
@@ -129,7 +129,7 @@ func policyInForce(h *harness) {
 	inForce("third", 3, []byte("3"))
 	outdated("first")
 	outdated("second")
-	h.refused(store.ErrConflict, put("fourth", 2, []byte("4"))) // somebody else was first
+	h.refused(store.ErrConflict, put("fourth", 2, []byte("4"))) // another transaction has already changed the policy
 	h.refused(errMine, func(tx store.Tx) error { return errors.Join(put("fourth", 3, []byte("4"))(tx), errMine) })
 	inForce("third", 3, []byte("3"))
 	h.update(under("third", read, write))

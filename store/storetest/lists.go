@@ -57,7 +57,7 @@ func places(h *harness) {
 	current("p", "z")
 	h.write(put("b", "p", 0, 6))
 	current("p", "b")
-	h.write(put("a", "p", 0, 6)) // in the same microsecond
+	h.write(put("a", "p", 0, 6)) // created in the same microsecond as the other conversation
 	current("p", "a")
 	h.write(put("z", "p", 1, 5)) // changing the old conversation does not make it current
 	current("p", "a")
@@ -90,7 +90,7 @@ func requestsOf(h *harness) {
 		return func(tx store.Tx) error { return tx.PutRequest(r) }
 	}
 	h.write(put("a", 1, 0, "T/U1"), put("b", 3, 0, "T/U1"), put("c", 3, 0, "T/U2", "T/U1", "T/U1"), put("d", 2, 0, "T/U2"), put("e", 4, 0, "T/U10"))
-	h.write(put("a", 1, 1, "T/U1", "T/U2")) // somebody decided
+	h.write(put("a", 1, 1, "T/U1", "T/U2")) // a person decided the request
 	list := func(what string, who approvers.PersonID, before store.RequestCursor, limit int, want ...string) {
 		h.view(func(r store.Reader) error {
 			got, err := r.RequestsOf(who, before, limit)
@@ -117,10 +117,10 @@ func openRequests(h *harness) {
 		for i := range 25 {
 			id := fmt.Sprintf("r%02d", i)
 			want = append(want, id)
-			h.write(put(id, approvers.Pending, i/4, 0)) // some have the same time
+			h.write(put(id, approvers.Pending, i/4, 0)) // some requests have the same time
 		}
 	})
-	h.write(put("a", approvers.Refused, 0, 0)) // was never open
+	h.write(put("a", approvers.Refused, 0, 0)) // the request was never open
 	page := func(limit int) []string {
 		got := []string{}
 		h.view(func(r store.Reader) error {
@@ -143,9 +143,9 @@ func openRequests(h *harness) {
 	for _, limit := range []int{1, 4, 7, 25, 100} {
 		h.same(fmt.Sprintf("open requests in pages of %d", limit), page(limit), want)
 	}
-	h.write(put("r03", approvers.Approved, 0, 1)) // stays open
+	h.write(put("r03", approvers.Approved, 0, 1)) // the request stays open
 	h.write(put("r04", approvers.Rejected, 1, 1), put("r05", approvers.Approved, 1, 1), put("r05", approvers.Consumed, 1, 2))
-	h.write(put("r04", approvers.Pending, 1, 2)) // open again
+	h.write(put("r04", approvers.Pending, 1, 2)) // the request is open again
 	want = slices.DeleteFunc(want, func(id string) bool { return id == "r05" })
 	h.same("open requests after some closed", page(6), want)
 	h.view(func(r store.Reader) error {

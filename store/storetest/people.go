@@ -48,7 +48,7 @@ func openGrants(h *harness) {
 	h.write(put("z", "t", approvers.GrantUsed, 2, 9))
 	open("t", "b", "a")
 	open("", "m", "b", "a", "bare")
-	h.write(put("m", "t", approvers.GrantOffered, 1, 5), put("bare", "t", approvers.GrantLive, 1, 0)) // of another tool now
+	h.write(put("m", "t", approvers.GrantOffered, 1, 5), put("bare", "t", approvers.GrantLive, 1, 0)) // the grant now belongs to another tool
 	open("u")
 	open("t", "m", "b", "a", "bare")
 	open("", "m", "b", "a", "bare")

@@ -198,7 +198,7 @@ func chainsPruned(h *harness) {
 		}
 		return nil
 	})
-	prune("c", 1) // the last one in the journal
+	prune("c", 1) // the pruned record is the last one in the journal
 	h.write(append1("a", "again"))
 	left([]string{"a", "ab"}, append(was, "4 a 1"))
 }

@@ -35,7 +35,7 @@ func timers(h *harness) {
 	due(5, 2, "early", "a")
 	due(5, 0)
 	due(2_000_000, 10, "early", "a", "b", "c", "late")
-	h.write(set(store.TimerRun, "early", 6), set(store.TimerRun, "early", 5)) // replaced, twice
+	h.write(set(store.TimerRun, "early", 6), set(store.TimerRun, "early", 5)) // the second timer replaces the first timer
 	due(5, 10, "a", "b", "c", "early")
 	h.write(unset(store.TimerRun, "b"), unset(store.TimerRun, "never there"), unset(store.TimerRun, "b"))
 	h.write(unset(store.TimerRun, "a"), set(store.TimerRun, "a", 7))
@@ -147,7 +147,7 @@ func inbox(h *harness) {
 	forget(31, 1, 1)
 	forget(31, 10, 1)
 	forget(31, 10, 0)
-	h.write(put("a", 0, 50, 0)) // it is new again
+	h.write(put("a", 0, 50, 0)) // the row counts as new again
 	forget(1000, 10, 0)         // an unhandled row is never deleted
 	unhandled(at(50), true)
 }
@@ -313,7 +313,7 @@ func auditRefusals(h *harness) {
 	elsewhere := other
 	elsewhere.Chain = "d"
 	h.refused(store.ErrConflict, add(elsewhere, nil))
-	h.refused(store.ErrConflict, add(approvers.AuditRecord{Chain: "c", At: at(3), Kind: approvers.AuditClosed}.Link(other), nil)) // a branch
+	h.refused(store.ErrConflict, add(approvers.AuditRecord{Chain: "c", At: at(3), Kind: approvers.AuditClosed}.Link(other), nil)) // a second record after the same predecessor
 	// A record that would fail verification is refused, because an appended record can't be corrected.
 	wrongPlace := approvers.AuditPayload{Chain: "c", Seq: 2, Body: []byte("x")}
 	third := approvers.AuditRecord{Chain: "c", At: at(3), Kind: approvers.AuditClosed, PayloadHash: "of something else"}.Link(second)

@@ -73,7 +73,7 @@ func TestClient(t *testing.T) {
 		case "other-bytes ask":
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"id":"req_x","status":"approved","args_sha256":%q,"decision":{"type":"edit","args_json":"{\"n\":3}","by":[]}}`, fakegateway.Hash(`{"n":2}`))
-		case "late-answer answer": // the question is over, because the approver has decided
+		case "late-answer answer": // the approver has decided, so the question needs no answer any more
 			g.Change(id, approve)
 			fakegateway.Problem(w, http.StatusConflict, "no_question", "there is no such question")
 		case "reopened claim":

@@ -64,7 +64,7 @@ type Config struct {
 const (
 	longestBody = 8 << 20
 	longBodies  = 8
-	ofOneClient = 2                // so that a client that sends slowly does not keep the others waiting
+	ofOneClient = 2                // how many of the long bodies one client may send at a time; a slow client then can't delay the others
 	slotWithin  = 10 * time.Second // how long a long body waits until it is read
 )
 
@@ -102,7 +102,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 	r.Body = body
 	var out []byte
 	switch {
-	case refused != nil: // of a stranger's body, the server reads only the name of the event
+	case refused != nil: // the sender is not authenticated, so the server reads only the event's name from the body
 		err = refused
 	case err != nil:
 		err = faultError("The query of the hook's URL is not valid.")
@@ -140,7 +140,7 @@ func Deny(why error, log *slog.Logger) http.Handler {
 		log.Info("denied an event of a hook", "agent", agent.Name, "why", why)
 		body := &beginning{ReadCloser: r.Body}
 		query := r.URL.Query()
-		_ = send(w, hook.Refuse(agent.Name, body.event(w, query), profile(query), why)) // an agent that is gone needs no answer
+		_ = send(w, hook.Refuse(agent.Name, body.event(w, query), profile(query), why)) // if sending fails, the agent has disconnected, and needs no answer
 	})
 	return mux
 }

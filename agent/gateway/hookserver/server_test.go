@@ -158,8 +158,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// An event that is refused gets the answer for its name, even if the URL does not name the event. If the name is not in
-// the beginning of the body, the answer denies a call that has not run, and does not say whether a call ran.
+// An event that is refused gets the answer for its name, even if the URL does not name the event. If the beginning of
+// the body does not have the name, the call may have run already. The answer denies the call in case it has not run,
+// but does not say whether it ran.
 func TestRefusedEvents(t *testing.T) {
 	const ran = `{"session_id":"s-1","hook_event_name":"PostToolUse","tool_name":"Bash","tool_response":"`
 	long, fill := strings.Repeat("x", longestBody), strings.Repeat(" ", longestBeginning-len(`{"session_id":""`))
@@ -224,7 +225,7 @@ func (b *counted) Read(p []byte) (int, error) {
 	return copy(p, strings.Repeat(" ", len(p))), nil
 }
 
-// Of a stranger's body, the gateway reads little, and does not wait long.
+// The gateway reads only a small part of a stranger's body, and waits for it only a short time.
 func TestBodyOfStranger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &deadlines{ResponseWriter: httptest.NewRecorder()}
@@ -242,7 +243,7 @@ type errorReader struct{}
 
 func (errorReader) Read([]byte) (int, error) { return 0, errors.New("the connection broke") }
 
-// The gateway reads few long events at the same time. A client that sends slowly keeps only its own events waiting. An
+// The gateway reads only a few long events at the same time. A client that sends slowly delays only its own events. An
 // event that has waited too long is refused.
 func TestLongBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -93,8 +93,8 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 }
 
 // propose proposes a call. If the workflow finds an earlier identical call, the answer to the earlier call may be on
-// its way to the client. propose then waits until the earlier answer is sent, and proposes the call a second time. If
-// the answer was delivered, the second proposal creates a new request.
+// its way to the client. propose then waits until the earlier answer is sent, and proposes the call again. If the
+// earlier answer was delivered, the new proposal creates a new request.
 func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
 	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
 	if err != nil || !again {
@@ -204,7 +204,7 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) {
 			return state, rec, whyWanted, err
 		}
-		rec = view.CallerRequest{} // free the record, which is large, during the wait
+		rec = view.CallerRequest{} // the record is large, so its memory is released during the wait
 		if !told {
 			apart(func() { progress(state) })
 			told = true

@@ -18,7 +18,7 @@ import (
 const (
 	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition" // defined in the draft SEP-2848
 	requestKey     = "countersign/request"
-	ranAtKey       = "countersign/ran_at" // time of the run; set if the result is that of an earlier, identical call
+	ranAtKey       = "countersign/ran_at" // time of the run; set if the result comes from an earlier, identical call
 )
 
 // approvalExtension is the extension of the draft SEP-2848.
@@ -125,8 +125,8 @@ func pending(s gateway.State, why string) mcp.Result {
 	return &mcp.CallToolResult{IsError: true, Content: texts(text), StructuredContent: says, Meta: mcp.Meta{requestKey: s.ID}}
 }
 
-// finished returns the answer to a call with a result. The parameter earlier says that the result is older than the
-// call.
+// finished returns the answer to a call with a result. If the result comes from an earlier call, the parameter earlier
+// is true.
 func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{Meta: mcp.Meta{requestKey: s.ID}}
 	if s.Disposition != "" {

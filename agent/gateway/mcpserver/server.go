@@ -55,7 +55,7 @@ type Config struct {
 	Views    Views
 	Policy   func() *approvers.Policy // the policy in force
 	Tools    func() []workflow.Tool   // all tools, sorted by name
-	Version  string                   // of Countersign
+	Version  string                   // the version of Countersign
 	Stopping <-chan struct{}          // closed when the process is about to end
 	Log      *slog.Logger
 	Now      func() time.Time // nil: time.Now
@@ -115,7 +115,7 @@ type exchange struct {
 
 	drop     sync.Once
 	mu       sync.Mutex
-	answered []string // requests whose last state is in the answer
+	answered []string // the ids of requests whose last state is in the answer
 	ended    bool
 }
 
@@ -235,8 +235,8 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 // answer writes an answer in parts. Sending a part has the same time limit as sending a whole answer.
 type answer struct {
 	http.ResponseWriter
-	gone   <-chan struct{} // closed when the connection has ended; a client may disconnect as soon as it has the answer
-	failed bool            // a part was not sent
+	gone   <-chan struct{} // closed when the connection has ended. A client may end the connection as soon as it has the answer
+	failed bool            // a part of the answer could not be sent
 }
 
 func (a *answer) Write(b []byte) (int, error) {

@@ -1,5 +1,5 @@
-// Package setup installs and removes hooks in the settings of coding agents. The package also finds settings with
-// which a call could run after a failure of the hook.
+// Package setup installs and removes hooks in the settings of coding agents. The package also finds settings that would
+// let a call run although the hook has failed.
 //
 // settings.go describes the settings of each agent. jsonc.go changes a JSON file, and keeps all other bytes of the
 // file, including comments. install.go installs and removes hooks. examine.go has the checks for countersign doctor.

@@ -135,7 +135,7 @@ func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 	own := deadlineOf(h.command)
 	if h.url != "" {
 		m.examineURL(t, h, limit, fail)
-		own = limit // examineURL compares the times
+		own = limit // examineURL compares the two times of a hook over HTTP
 	}
 	switch {
 	case !ok:

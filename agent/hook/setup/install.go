@@ -154,7 +154,7 @@ func (t Target) unreadable(err error) error {
 type found struct {
 	event   string
 	command string
-	url     string // of a hook over HTTP; empty: the hook is a command
+	url     string // the URL of a hook over HTTP; empty: the hook is a command
 	fields  map[string]any
 }
 

@@ -32,7 +32,7 @@ type form struct {
 	flat    bool // an event has a list of hooks, instead of a list of groups of hooks
 	control []string
 	comfort []string
-	asks    []string // the events that wait for a decision; the other events only report
+	asks    []string // the events for which the agent waits for a decision; all other events only report
 	// fields returns the members of a hook in addition to the command.
 	fields func(event string, asks bool, timeout time.Duration) map[string]any
 	match  string // the matcher for all tools; empty: the agent needs no matcher

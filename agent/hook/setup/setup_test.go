@@ -381,7 +381,7 @@ func TestInstallHTTP(t *testing.T) {
 			}
 			for name, text := range foreign {
 				if name == "one line" {
-					continue // the removal removes the empty object of hooks, too
+					continue // Uninstall also removes the empty object of hooks
 				}
 				other := overHTTP(t, machine(t), profile, "https://gate.example")
 				if name != "none" {

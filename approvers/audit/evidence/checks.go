@@ -13,7 +13,7 @@ import (
 // check is one verification that is made for the page.
 type check struct {
 	OK   bool
-	Open bool // the outcome is unknown, which is not a fault
+	Open bool // the result of the verification is unknown, which is not a fault
 	Text string
 }
 
@@ -144,7 +144,7 @@ func (s Story) runCheck() check {
 
 // shownCheck compares each decision with the cards that were posted before the decision.
 func (s Story) shownCheck() check {
-	posted := map[string]string{} // digest by rendering
+	posted := map[string]string{} // by the hash of a rendering: the digest that it showed
 	drawn := map[string]bool{}    // the renderings that the page draws
 	decisions, undrawn := 0, 0
 	for _, e := range s.Entries {

@@ -29,17 +29,17 @@ type step struct {
 	Sentence string
 	Facts    [][2]string
 	Text     string // the payload, if it is not a card
-	Note     string // shown in place of a missing payload
+	Note     string // shown instead of a payload that is missing
 	Card     *card
-	Key      bool // a record that is central to the story; other records are displayed smaller
+	Key      bool // the record is central to the story; the page shows other records smaller
 }
 
 // card is a posted version of a card.
 type card struct {
 	Number  int
 	HTML    template.HTML
-	Same    int    // the number of an earlier card with the same look; the page does not show this card in full
-	Decided string // who decided on this version
+	Same    int    // the number of an earlier card that looks the same, so the page does not show this card in full; 0: there is no such card
+	Decided string // the people who decided on this version
 }
 
 type story struct {

@@ -9,12 +9,12 @@ import (
 // Story is the history of one request, or of one execution if nobody was asked.
 type Story struct {
 	Chain   string
-	Asked   bool // for the chain of an execution: a request was opened instead of a run without approval
+	Asked   bool // for the chain of an execution: the call was about to run without approval, but a request was opened instead
 	Entries []Entry
 	Names   map[approvers.PersonID]string // people's names at the time when they acted; a person without a name is shown by id
 	Words   string                        // the message that led to the request, as the store has it
 	Seal    Seal
-	Differs string   // how the stored request, or its run, differs from the chain; empty: it does not
+	Differs string   // how the stored request or its run differs from the chain; empty: there is no difference
 	Damaged []uint64 // the numbers of the records that can't be read and are missing in Entries
 }
 
@@ -42,10 +42,10 @@ type Seal struct {
 	Sealed int       // how many of the chain's records the head covers, as proofs show
 	Head   uint64    // number of the first head that covers the records, or of the newest head if no head covers them yet; 0: the store has no heads
 	Size   uint64    // how many records of the whole history the head covers
-	At     time.Time // when it was signed, to the second
+	At     time.Time // when the head was signed, to the second
 	Root   string    // root of the tree over those records
 	Key    string    // the public key that signed the head; empty: the signature was not verified with any key
-	Named  bool      // the operator named that key; otherwise it comes from the bot's key file
+	Named  bool      // the operator named the key; if false, the key comes from the bot's key file
 	Note   string    // the signed note; a copy of the head that is kept elsewhere has the same note
 	Faults []string  // faults of the head or of the proofs, in sentences
 }

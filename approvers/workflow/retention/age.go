@@ -89,7 +89,7 @@ func (d *damagedOnes) err(what string) error {
 
 func eraseConversations(ctx context.Context, wf *workflow.Workflow, before time.Time) (erased int, err error) {
 	var damaged damagedOnes
-	kept := map[string]bool{} // conversations that stay; they come first in each page
+	kept := map[string]bool{} // conversations that are kept, and therefore come first in each page
 	for {
 		var page []store.Conversation
 		err := wf.Store.View(ctx, func(r store.Reader) (err error) {
@@ -137,7 +137,7 @@ func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, be
 		if err != nil {
 			return err
 		}
-		requests, err := r.Requests(id) // a call that was asked for again has several
+		requests, err := r.Requests(id) // a call that people were asked about again has several requests
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, be
 			gone = false
 			now, err := t.Conversation(id)
 			if over = err == nil && now.Version == c.Version; !over {
-				return store.IgnoreNotFound(err) // somebody wrote there meanwhile
+				return store.IgnoreNotFound(err) // the conversation has got a message since, or was erased
 			}
 			if len(part) > 0 {
 				return eraseTexts(t, part)

@@ -14,7 +14,7 @@ import (
 
 // NotOverError means that a call, request or run can't be erased, because it has not ended.
 type NotOverError struct {
-	Beside string // another request, which is on the same card and has not ended; empty: it is the call itself
+	Beside string // the id of another request on the same card, which has not ended; empty: the call itself has not ended
 }
 
 func (e NotOverError) Error() string {
@@ -67,11 +67,11 @@ type erasing struct {
 	chain, reason string
 	who           approvers.PersonID
 	call          *store.Call
-	requests      []approvers.Request // of the call: RetryUnknown adds a request and an execution
+	requests      []approvers.Request // the call's requests; RetryUnknown adds a request and an execution
 	runs          []approvers.Execution
 	chains        []string        // all possible audit chains of the call
 	hashes        map[string]bool // hashes of the renderings that showed the call
-	beside        map[string]bool // other requests that these renderings showed
+	beside        map[string]bool // ids of other requests that these renderings showed
 	done          Erased
 }
 

@@ -12,8 +12,8 @@ import (
 
 // Caller is the setting that stores data about one caller: another agent that calls tools through Countersign.
 type Caller struct {
-	Pending []string `json:"pending,omitempty"`  // the ids of its requests that wait for people
-	HangUps []HangUp `json:"hang_ups,omitempty"` // the latest ones, the oldest first
+	Pending []string `json:"pending,omitempty"`  // the ids of the caller's requests that wait for people
+	HangUps []HangUp `json:"hang_ups,omitempty"` // the caller's latest hang-ups, oldest first
 }
 
 // HangUp records that a caller closed its connection while the connection waited for a call. The connection was open,
@@ -26,9 +26,9 @@ type HangUp struct {
 // A client that waits too long for a response closes the connection. This is a hang-up. The bot estimates the client's
 // time limit from the client's hang-ups. These constants control the estimate.
 const (
-	shortestPatience = 3 * time.Second    // a hang-up after a shorter wait shows no time limit
-	hangUpsApart     = 5 * time.Second    // closer hang-ups have one cause and count once
-	keepHangUps      = 7 * 24 * time.Hour // the time limit may have changed since older hang-ups
+	shortestPatience = 3 * time.Second    // a hang-up after a shorter wait says nothing about the time limit
+	hangUpsApart     = 5 * time.Second    // hang-ups within this time have the same cause, and count once
+	keepHangUps      = 7 * 24 * time.Hour // older hang-ups are dropped, because the time limit may have changed since
 	mostHangUps      = 8
 )
 
@@ -94,10 +94,10 @@ func (c Caller) With(request string, pending bool) (after Caller, changed bool) 
 // Webhook records the failures of deliveries to a caller's webhook.
 type Webhook struct {
 	Target   string    `json:"target"`             // identifies the webhook; see approvers.Webhook
-	Failures int       `json:"failures,omitempty"` // since the last success
+	Failures int       `json:"failures,omitempty"` // how many deliveries failed since the last success
 	Since    time.Time `json:"since,omitzero"`     // when the first of these failures happened
-	Next     time.Time `json:"next,omitzero"`      // nothing is sent before this time
-	Off      time.Time `json:"off,omitzero"`       // since when the webhook is switched off; zero: it is on
+	Next     time.Time `json:"next,omitzero"`      // the bot sends nothing before this time
+	Off      time.Time `json:"off,omitzero"`       // when the webhook was switched off; zero: the webhook is on
 	Why      string    `json:"why,omitempty"`      // why the last delivery failed
 }
 

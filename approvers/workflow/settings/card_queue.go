@@ -21,7 +21,7 @@ import (
 type CardQueue struct {
 	Open  []QueuedCard         `json:"open,omitempty"`
 	Held  []QueuedCard         `json:"held,omitempty"`
-	Round int                  `json:"round,omitempty"` // increases each time an empty queue begins to fill, so that people get a new notice
+	Round int                  `json:"round,omitempty"` // increases each time an empty queue gets its first waiting card, so that people get a new notice
 	Turns []approvers.PersonID `json:"turns,omitempty"` // the requesters of the cards; the one whose card was opened last is at the end
 }
 
@@ -29,7 +29,7 @@ type CardQueue struct {
 type QueuedCard struct {
 	Bundle    string             `json:"bundle,omitempty"`
 	Requests  []string           `json:"requests"`
-	Requester approvers.PersonID `json:"requester,omitempty"` // a person or a client; empty: an earlier version of Countersign queued the card
+	Requester approvers.PersonID `json:"requester,omitempty"` // the person or the client that caused the card; empty: an earlier version of Countersign queued the card
 }
 
 // CardQueueNotice returns the Ref of the notice about a queue. The Ref contains the address and the round.

@@ -10,14 +10,14 @@ import (
 // Operators is the setting with the notices for the operators. Each notice is a message in the operators' channel.
 type Operators struct {
 	Notices []OperatorNotice `json:"notices"`       // the oldest first
-	Last    time.Time        `json:"last,omitzero"` // when the last post was due
+	Last    time.Time        `json:"last,omitzero"` // the time for which the last post was scheduled
 }
 
 // OperatorNotice is a message about problems. The message is posted once, and edited when a problem ends.
 type OperatorNotice struct {
 	Message  string    `json:"message"`         // the outbox message; a later notice may use it again
-	At       time.Time `json:"at"`              // when the post was due
-	Posts    uint64    `json:"posts,omitempty"` // how often the outbox message was posted before this notice
+	At       time.Time `json:"at"`              // the time for which the post was scheduled
+	Posts    uint64    `json:"posts,omitempty"` // how often the outbox message had been posted before this notice
 	Problems []Problem `json:"problems"`
 }
 
@@ -26,14 +26,14 @@ type Problem struct {
 	Kind     ProblemKind `json:"kind"`
 	Of       string      `json:"of"` // the client, the tool, the addresses of the cards, or the roles, one per line
 	Since    time.Time   `json:"since"`
-	Until    time.Time   `json:"until,omitzero"`     // zero: the problem lasts
-	Why      string      `json:"why,omitempty"`      // of a webhook: the last failure; of cards: Slack's first reason
-	Source   string      `json:"source,omitempty"`   // of a tool
-	How      string      `json:"how,omitempty"`      // of a tool: how it differs from its pin, as named by the workflow
-	Tool     string      `json:"tool,omitempty"`     // of cards, people and quorum: the tool of the first request
-	First    string      `json:"first,omitempty"`    // of cards, people and quorum: the first request
-	Requests []string    `json:"requests,omitempty"` // of cards, people and quorum: requests that have the problem now
-	More     bool        `json:"more,omitempty"`     // there were more requests than Requests can hold
+	Until    time.Time   `json:"until,omitzero"`     // when the problem ended; zero: the problem lasts
+	Why      string      `json:"why,omitempty"`      // for ProblemWebhook: the last failure; for ProblemCards: Slack's first reason
+	Source   string      `json:"source,omitempty"`   // for ProblemTool: the tool's source
+	How      string      `json:"how,omitempty"`      // for ProblemTool: how the tool differs from its pin (workflow.DriftKind)
+	Tool     string      `json:"tool,omitempty"`     // for ProblemCards, ProblemPeople and ProblemQuorum: the tool of the first request
+	First    string      `json:"first,omitempty"`    // for these three kinds: the id of the first request
+	Requests []string    `json:"requests,omitempty"` // for these three kinds: the ids of the requests that have the problem now
+	More     bool        `json:"more,omitempty"`     // some requests with the problem are not in Requests, because there were too many
 }
 
 // ProblemKind is the kind of a problem.
@@ -44,8 +44,8 @@ const (
 	ProblemWebhook ProblemKind = "webhook" // a client's webhook is switched off
 	ProblemTool    ProblemKind = "tool"    // a tool's source does not offer the pinned definition
 	ProblemCards   ProblemKind = "cards"   // cards for some addresses reach nobody, because Slack refuses them
-	ProblemPeople  ProblemKind = "people"  // nobody is left in some roles who may decide
-	ProblemQuorum  ProblemKind = "quorum"  // too few people are left in some roles who may decide
+	ProblemPeople  ProblemKind = "people"  // some roles have nobody left who may decide
+	ProblemQuorum  ProblemKind = "quorum"  // some roles have too few people left who may decide
 )
 
 // Lasts reports whether the problem has not ended.

@@ -14,7 +14,7 @@ import (
 // survives a restart. During a pause, people can still decide requests, and requests still expire.
 type Pause struct {
 	On     bool               `json:"on"`
-	By     approvers.PersonID `json:"by"` // who paused or resumed last
+	By     approvers.PersonID `json:"by"` // the person who paused or resumed last
 	At     time.Time          `json:"at"`
 	Reason string             `json:"reason,omitempty"`
 	Round  int                `json:"round,omitempty"` // increases with each change

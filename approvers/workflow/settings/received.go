@@ -12,22 +12,22 @@ import (
 // Received records up to which time the bot has received all messages. A gap is a period in which Slack could not
 // deliver messages. After a gap, Received also records which messages of the gap the bot has read.
 type Received struct {
-	Until time.Time `json:"until"`          // everything written before this time was received, or read after a gap
-	Open  time.Time `json:"open"`           // the last time at which Slack could deliver; can be later than Until, which over HTTP is the time of Slack's last request
+	Until time.Time `json:"until"`          // the bot has all messages that were written before this time: it received them, or read them after a gap
+	Open  time.Time `json:"open"`           // the last time at which Slack could deliver messages. It can be later than Until: over HTTP, Until is the time of Slack's last request
 	Gap   *Gap      `json:"gap,omitempty"`  // the gap whose messages are being read; nil: there is none
-	Since time.Time `json:"since,omitzero"` // the first start with this store, or the first after a restore; messages from before are never read; zero: unknown
+	Since time.Time `json:"since,omitzero"` // the first start with this store, or the first start after a restore: the bot never reads older messages; zero: unknown
 }
 
 // Gap is a gap whose messages the bot is reading.
 type Gap struct {
 	approvers.Gap
-	Received time.Time `json:"received"`        // everything written before this time was received; not later than From
+	Received time.Time `json:"received"`        // the bot received all messages that were written before this time; not later than From
 	Quiet    bool      `json:"quiet,omitempty"` // Slack could deliver but sent nothing, perhaps because nobody wrote
-	Done     string    `json:"done,omitempty"`  // all channels with an id up to this one have been read
+	Done     string    `json:"done,omitempty"`  // the id of the channel that was read last; the channels are read in the order of their ids
 }
 
-// RereadMargin is the length of the period before a gap from which the bot also reads messages. Slack may have dropped
-// a delivery just before the gap, and the clocks of Slack and of this machine may differ.
+// When the bot reads the messages of a gap, it begins RereadMargin before the gap. Slack may have dropped a delivery
+// just before the gap, and the clocks of Slack and of this machine may differ.
 const RereadMargin = 10 * time.Minute
 
 // MostReread is the maximum age of the messages that the bot reads after a gap.

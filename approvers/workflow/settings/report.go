@@ -13,27 +13,27 @@ type Report struct {
 	Since      time.Time `json:"since"` // in the policy's time zone
 	Until      time.Time `json:"until"`
 	End        time.Time `json:"end"`             // the report is not posted from this time on
-	Quiet      bool      `json:"quiet,omitempty"` // there was no call, and none waited
+	Quiet      bool      `json:"quiet,omitempty"` // during the week, there was no call, and no request waited
 	Asked      int       `json:"asked,omitempty"`
 	Approved   int       `json:"approved,omitempty"`
 	Rejected   int       `json:"rejected,omitempty"`
 	Expired    int       `json:"expired,omitempty"`
 	Open       int       `json:"open,omitempty"` // requests that waited at the end of the week
 	Automatic  int       `json:"automatic,omitempty"`
-	Granted    int       `json:"granted,omitempty"` // the automatic runs under a grant
+	Granted    int       `json:"granted,omitempty"` // automatic runs under a grant
 	Observed   int       `json:"observed,omitempty"`
 	Unknown    int       `json:"unknown,omitempty"`
 	BreakGlass int       `json:"break_glass,omitempty"`
 	Decided    int       `json:"decided,omitempty"` // decisions whose time is recorded
-	Half       int64     `json:"half,omitempty"`    // half of these were made within this time, in milliseconds
-	Most       int64     `json:"most,omitempty"`    // 95 % of these were made within this time, in milliseconds
+	Half       int64     `json:"half,omitempty"`    // half of these decisions were made within this time, in milliseconds
+	Most       int64     `json:"most,omitempty"`    // 95 % of these decisions were made within this time, in milliseconds
 	Timed      int       `json:"timed,omitempty"`   // approvals whose time is recorded
-	Quick      int       `json:"quick,omitempty"`   // of these, approvals too soon for reading the card
+	Quick      int       `json:"quick,omitempty"`   // the number of these approvals that came too soon for reading the card
 	Waits      []Wait    `json:"waits,omitempty"`
 	Opposed    []Count   `json:"opposed,omitempty"`   // the tools with the most rejected requests
 	Unopposed  []Count   `json:"unopposed,omitempty"` // tools with the most approvals, and with no rejection, change or revocation
 	Rules      int       `json:"rules,omitempty"`     // rules of tools that were called
-	Unmatched  int       `json:"unmatched,omitempty"` // of these, rules that matched no call
+	Unmatched  int       `json:"unmatched,omitempty"` // the number of these rules that matched no call
 	Damaged    int       `json:"damaged,omitempty"`   // rows of the history that are not counted
 }
 

@@ -14,7 +14,7 @@ import (
 type CallerRequest struct {
 	Conversation store.Conversation
 	Call         store.Call
-	Request      *approvers.Request   // the latest; nil: nobody was asked
+	Request      *approvers.Request   // the latest approval request of the call; nil: nobody was asked
 	Execution    *approvers.Execution // nil: there is none, because the call was refused at once
 	ReportBy     time.Time            // deadline for the claim of a call without approval, or for the report of the outcome; zero: none
 	Policy       *approvers.Policy
@@ -144,15 +144,15 @@ func (c CallerRequest) Lost() bool {
 // Change is a change of a caller's request. The caller's webhook is notified of the change.
 type Change struct {
 	Type   string    // such as "request.decided"
-	Status string    // of the request
-	At     time.Time // when it happened; zero: it is not known
-	Key    string    // distinguishes it from the other changes of the request
+	Status string    // the status of the request
+	At     time.Time // when the change happened; zero: unknown
+	Key    string    // distinguishes the change from the other changes of the request
 }
 
 // Change returns the latest change for a notification of the caller's webhook. If the webhook needs no notification, ok
-// is false. For example, a waiting request has no change before an approver has asked a question about it. If the
-// policy allowed a call without asking people, the call has no change before its run ends, because its caller got the
-// answer immediately.
+// is false. For example, a waiting request has no change until an approver asks a question about it. If the policy
+// allowed a call without asking people, the call has no change before its run ends, because its caller got the answer
+// immediately.
 func (c CallerRequest) Change() (change Change, ok bool) {
 	change = Change{Status: c.Status(), At: c.Call.ReturnedAt}
 	r := c.Request
@@ -182,7 +182,7 @@ func (c CallerRequest) Change() (change Change, ok bool) {
 	}
 	change.Key = change.Type
 	if change.Status != CallerRunning && change.Status != string(approvers.Approved) {
-		change.Key += " " + change.Status // the key of an approval does not change when the run begins
+		change.Key += " " + change.Status // after an approval, the status is left out, so that the beginning of the run is no new change
 	}
 	if !change.At.IsZero() {
 		change.Key += " " + change.At.UTC().Format(time.RFC3339Nano)

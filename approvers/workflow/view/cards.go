@@ -11,8 +11,8 @@ import (
 // CardQueue is the content of the notice about a card queue: the requests at an address that wait until other cards are
 // decided.
 type CardQueue struct {
-	Waiting int                 // requests that wait
-	Open    int                 // undecided cards that are open
+	Waiting int                 // how many requests wait
+	Open    int                 // how many cards are open, which means that nobody has decided them
 	First   []approvers.Request // the oldest few requests that wait
 }
 
@@ -105,5 +105,6 @@ func CardAddress(p *approvers.Policy, name string) string {
 	return store.ToRole + name
 }
 
-// IsCard reports whether outbox messages of a kind show a request's card. A card and an escalation do.
+// IsCard reports whether outbox messages of a kind show a request's card. These kinds are OutboxCard and
+// OutboxEscalation.
 func IsCard(k store.OutboxKind) bool { return k == store.OutboxCard || k == store.OutboxEscalation }

@@ -48,8 +48,8 @@ func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, er
 	return g.By, nil
 }
 
-// Grants lists the grants in force, oldest first. Each entry has the grant's conversation, and the direct message to a
-// person about the grant. The parameter who is this person.
+// Grants lists the grants in force, oldest first. Each entry has the grant's conversation, and the direct message about
+// the grant to the person who.
 func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []ListedGrant, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		out = nil
@@ -75,8 +75,8 @@ func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []List
 // ListedGrant is an entry of the list that Grants returns.
 type ListedGrant struct {
 	Grant        approvers.Grant
-	Conversation store.Conversation   // zero: the grant holds in all of the agent's conversations
-	Own          *store.OutboxMessage // the direct message to the person about the grant; nil: there is none, or it was refused or removed
+	Conversation store.Conversation   // zero: the grant applies to all of the agent's conversations
+	Own          *store.OutboxMessage // the direct message to the person about the grant; nil: there is none, Slack refused it, or it was removed
 }
 
 func listGrant(r store.Reader, g approvers.Grant, who approvers.PersonID) (ListedGrant, error) {

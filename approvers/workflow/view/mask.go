@@ -5,9 +5,9 @@ import (
 	"countersign/store"
 )
 
-// mask adds the arguments that the policy in force masks to the masked arguments of a request and its call. If mask
-// adds an argument, mask also removes the preview, because the preview may contain the argument's value. r and c may be
-// nil.
+// mask extends the lists of masked arguments (Secrets) of a request and its call by the arguments that the policy in
+// force masks. If this adds an argument to a list, mask also removes the preview, because the preview may contain the
+// argument's value. r and c may be nil.
 func mask(p *approvers.Policy, r *approvers.Request, c *store.Call) {
 	agent := ""
 	if r != nil {

@@ -21,21 +21,21 @@ type Model struct {
 	LeaveAt      time.Time                // for an unknown outcome: when the model is told that the outcome is unknown; zero: the model was told already, or is never told
 	Cards        []store.OutboxMessage    // for a question and a notice: the request's cards that Slack shows; if Later is set: the cards of Later
 	Absence      *approvers.Absence       // for a notice to a stand-in: the absence in its current state
-	Calls        []Call                   // for a step: its calls in order; for a bundle: the calls that it shows
+	Calls        []Call                   // for a step: the step's calls in order; for a bundle: the calls that the bundle shows
 	Grant        *approvers.Grant         // for a grant
 	Stalled      string                   // for a grant in force: why no call can run under it now
 	CardQueue    *CardQueue               // for a queue's notice; nil: the notice is out of date
-	Queued       []store.Message          // for a queued notice: the messages that wait
+	Queued       []store.Message          // for OutboxQueued: the messages that wait
 	MessageEdit  *store.Message           // the turn's last message that was edited or deleted after the model had read it
 	Gap          *approvers.Gap           // the last gap in which a message of the conversation was written; nil: none
-	Text         string                   // the model's text: of a step, or the answer
-	Steps        []Step                   // for an answer: the steps that it reports, in order
+	Text         string                   // the model's text in a step, or the model's answer
+	Steps        []Step                   // for an answer: the steps that the answer reports, in order
 	Elicitation  *approvers.Elicitation   // a tool's question to a person
 	File         *store.File              // for a file that a run returned
 	Data         []byte                   // the file's bytes
-	Head         *store.Head              // for the signed heads in a channel: the newest
+	Head         *store.Head              // for the message with signed heads: the newest head
 	Report       *settings.Report         // for the weekly report
-	Notice       *settings.OperatorNotice // for a notice for the operators; nil: the store has lost it
+	Notice       *settings.OperatorNotice // for a notice for the operators; nil: the store no longer has the notice
 	Pause        settings.Pause           // whether everything is paused
 	Policy       *approvers.Policy
 	Now          time.Time
@@ -47,9 +47,9 @@ type Call struct {
 	Execution *approvers.Execution
 	Request   *approvers.Request
 	Cards     []store.OutboxMessage // the request's cards that Slack shows
-	Grant     *approvers.Grant      // the grant under which it ran
-	Queued    bool                  // its card waits in a queue
-	Asks      bool                  // its run waits for an answer from the person who asked
+	Grant     *approvers.Grant      // the grant under which the call ran
+	Queued    bool                  // the request's card waits in a queue
+	Asks      bool                  // the call's run waits for an answer from the person who asked
 }
 
 // Settled reports whether the call has its final outcome. The message about the call's step then shows the call in its

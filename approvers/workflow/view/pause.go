@@ -17,7 +17,7 @@ func (v *Reader) Paused(ctx context.Context) (p settings.Pause, err error) {
 	return p, err
 }
 
-// maxTimers is the maximum number of timers of each kind that are read.
+// maxTimers is the maximum number of timers of each kind that PauseImpact reads.
 const maxTimers = 10_000
 
 // PauseImpact counts the work that a pause stops if it begins now.

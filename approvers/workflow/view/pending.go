@@ -13,7 +13,7 @@ import (
 type PendingItem struct {
 	Request   *approvers.Request   // the request that waits, or the request that allowed the run
 	Execution *approvers.Execution // the run; nil for a request and a question
-	Call      *store.Call          // the run's call, or the question's; nil for a request
+	Call      *store.Call          // the call of the run or of the question; nil for a request
 	Turn      approvers.Turn       // the call's turn
 }
 

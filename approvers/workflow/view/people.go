@@ -57,7 +57,7 @@ func AwayAt(r store.Reader, now time.Time) (map[string]approvers.Absence, error)
 }
 
 // StageSnapshot has the data with which the bot looks up the approvers of a request's stage. Away has the absences of
-// the people who are away, by Slack user id.
+// the people who are away. The keys are Slack user ids.
 type StageSnapshot struct {
 	Request approvers.Request
 	Away    map[string]approvers.Absence

@@ -25,7 +25,7 @@ type RefusedMessage struct {
 	Message      store.OutboxMessage
 	Conversation store.Conversation // the message's conversation; zero: it was erased
 	Since        time.Time
-	Next         time.Time // when it is tried again
+	Next         time.Time // when the bot tries the message again
 }
 
 // LeftoverMessage is a Slack message that the bot must still delete.
@@ -38,11 +38,11 @@ type LeftoverMessage struct {
 // later deliveries that wait for these deliveries, because deliveries must be handled in order.
 type Deferred struct {
 	Count int
-	Since time.Time // of the oldest
-	Cause string    // of the oldest
+	Since time.Time // when the oldest of these deliveries was deferred
+	Cause string    // Slack's reason for the oldest of these deliveries
 }
 
-// maxUndelivered is the maximum number of timers of each kind that are read.
+// maxUndelivered is the maximum number of timers of each kind that Undelivered reads.
 const maxUndelivered = 1000
 
 // Undelivered reads the work that the bot can't do because Slack refuses a call.
@@ -88,7 +88,7 @@ func refusedMessages(r store.Reader) (list []RefusedMessage, err error) {
 			return nil
 		}
 		one := RefusedMessage{Message: s, Since: s.RefusedSince, Next: t.Due}
-		if one.Since.IsZero() { // refused under an earlier version of the bot
+		if one.Since.IsZero() { // Slack refused the message under an earlier version of the bot, which did not store the time
 			one.Since = s.CreatedAt
 		}
 		turn, err := TurnOf(r, s)
