@@ -409,10 +409,11 @@ func (s *salvage) closeHistory() {
 	s.closeHeads(cut)
 }
 
-// cutChains finds chains that have lost their last records without a trace: no other row of the history names these
-// records. The stored request or execution of such a chain has a state that the chain's records do not have. For such a
-// chain, cutChains increases the number of the last record. If every page with records can be read, no record is lost
-// in this way, and cutChains does nothing.
+// cutChains finds chains that have lost records without a trace: no other row of the history names these records. A
+// chain has lost its last records if the stored request or execution has a state that the chain's records do not have.
+// If a request or execution has no record at all, the whole chain is lost, or it was pruned. For each chain that has
+// lost records, cutChains increases the number of the last record. If every page with records can be read, no record is
+// lost in this way, and cutChains does nothing.
 func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[string]uint64) {
 	if !slices.ContainsFunc(s.damage, func(d store.Damage) bool { return d.Bucket == audit.String() && d.Key == "" }) {
 		return
@@ -423,6 +424,7 @@ func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[
 			last[chain]++
 		}
 	}
+	begun := map[string]bool{} // chains that have, or had, a first record
 	eachRecord(s, requests, func(r *approvers.Request) {
 		differs(r.ID, func(records []approvers.AuditRecord) string {
 			if why := r.Unrecorded(records); why != "" || !s.there(executions, r.Execution) {
@@ -432,10 +434,24 @@ func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[
 		})
 	})
 	eachRecord(s, executions, func(e *approvers.Execution) {
+		begun[e.Chain()] = true
 		if e.Request == "" {
 			differs(e.ID, e.Unrecorded)
 		}
 	})
+	for k := range s.set[requests] { // includes marks: the workflow rebuilds a lost request, and adds a record to its chain
+		begun[k] = true
+	}
+	for _, a := range chains[approvers.InstallationChain] {
+		if a.Kind == approvers.AuditPruned {
+			delete(begun, a.Facts["chain"])
+		}
+	}
+	for chain := range begun {
+		if last[chain] == 0 {
+			last[chain] = 1
+		}
+	}
 }
 
 // sumNamed reads a hash in hex. If the text is not a hash, sumNamed returns zero.
