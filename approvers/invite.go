@@ -23,8 +23,8 @@ func (r Request) invites(who PersonID) bool {
 	return slices.ContainsFunc(r.Invited, func(i Invite) bool { return i.Who == who })
 }
 
-// Peer returns the role under which a person could decide in place of the current stage's own people. The role's tool
-// list has the tool. The role's ceiling is at least the lowest ceiling of the stage's roles and, at the last stage,
+// Peer returns the role under which a person could decide in place of the current stage's own people. The role must list
+// the request's tool. The role's ceiling must be at least the lowest ceiling of the stage's roles and, at the last stage,
 // at least the call's risk. If the stage names a user group, the person must be in this group.
 func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	if code := who.trouble(); code != "" {

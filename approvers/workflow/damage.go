@@ -200,7 +200,7 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	facts, chain := t.proposedFacts(id)
 	call, err := t.callOf(facts["call"], cmp.Or(facts["conversation"], conversation), id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil // no call waits for this request
+		return nil, t.timers.updateTimersFor(approvers.Request{ID: id}, approvers.RequestClosed{}) // its call is lost, too
 	}
 	if err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func (t damageTx) callOf(id, conversation, request string) (store.Call, error) {
 		return t.Call(id)
 	}
 	if conversation != "" {
-		calls, err := CallsIn(t, conversation)
+		calls, err := t.callsIn(conversation)
 		for _, c := range calls {
 			if c.Request == request {
 				return c, nil
@@ -420,9 +420,24 @@ func (t damageTx) requestOf(c store.Call) (*approvers.Request, error) {
 	return &r, err
 }
 
+// callsIn lists the calls of a conversation like CallsIn. If the messages of the conversation's current turn are lost,
+// CallsIn does not find this turn, so callsIn adds the calls of this turn.
+func (t damageTx) callsIn(conversation string) ([]store.Call, error) {
+	calls, err := CallsIn(t, conversation)
+	if err != nil || ofCaller(conversation) {
+		return calls, err
+	}
+	conv, err := t.Conversation(conversation)
+	if err != nil || conv.Turn == "" || slices.ContainsFunc(calls, func(c store.Call) bool { return c.Turn == conv.Turn }) {
+		return calls, store.IgnoreNotFound(err)
+	}
+	current, err := t.Calls(conv.Turn)
+	return append(calls, current...), err
+}
+
 // callThat returns the first call of a conversation for which the given function returns true.
 func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store.Call, bool, error) {
-	calls, err := CallsIn(t, conversation)
+	calls, err := t.callsIn(conversation)
 	if err != nil {
 		return store.Call{}, false, err
 	}
@@ -555,7 +570,7 @@ func (t damageTx) stopTurn(id string) error {
 }
 
 // rebuildConversation replaces a damaged conversation. The data of the new conversation come from the conversation's
-// address and its current turn.
+// address and its current turn. The conversation's messages and runs name its turns.
 func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	if ofCaller(id) {
 		return t.rebuildCallersConversation(id, place)
@@ -569,16 +584,26 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
+	runs, err := t.Executions(id)
+	if err != nil {
+		return nil, err
+	}
+	var turns []string
 	for _, m := range messages {
-		conv.Messages = max(conv.Messages, m.Seq)
-		if m.Turn == "" {
+		conv.Messages, turns = max(conv.Messages, m.Seq), append(turns, m.Turn)
+	}
+	for _, e := range runs {
+		turns = append(turns, e.Turn)
+	}
+	for _, id := range turns {
+		if id == "" {
 			continue
 		}
-		turn, err := t.Turn(m.Turn)
+		turn, err := t.Turn(id)
 		if store.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
-		conv.Agent = turn.Agent
+		conv.Agent = cmp.Or(turn.Agent, conv.Agent)
 		if err == nil && !turn.Ended() {
 			conv.Turn = turn.ID
 		}

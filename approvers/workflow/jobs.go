@@ -170,7 +170,7 @@ func (noCrashes) End(string, string)       {}
 func (noCrashes) Count(string, string) int { return 0 }
 func (noCrashes) Forget(string, string)    {}
 
-// afterCrashesError postpones the next try of a delivery that processes were handling when they crashed.
+// afterCrashesError postpones the next try of a delivery, because earlier processes crashed while they handled it.
 type afterCrashesError struct{ wait time.Duration }
 
 func (e afterCrashesError) Error() string {

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
@@ -62,6 +64,47 @@ func TestSalvagedStore(t *testing.T) {
 		}
 	}
 	t.Logf("seed=%d: of %d pages, one to three were destroyed in %d stores: %d rows in the new stores, %d lost records and texts of the history, each named", seed, pages, destroyed, rows, named)
+}
+
+// A request or run is lost together with the messages of its conversation and the audit records of the request, and
+// perhaps with the conversation. So neither messages nor audit records lead to the call. The salvaged store must have
+// no open work. If the request and the run are both lost with the conversation, only the timers must be gone.
+func TestSalvagedWithoutMessages(t *testing.T) {
+	testkit.SkipIfShort(t)
+	w := wreckable(t)
+	for n, r := range w.requests[:len(w.requests)/2] { // the other half is the same
+		for _, lost := range []string{"requests", "executions", "requests executions", "requests conversations", "requests conversations executions"} {
+			path := filepath.Join(t.TempDir(), "store.db")
+			if err := os.WriteFile(path, w.file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = db.Update(func(tx *bbolt.Tx) error {
+				for _, bucket := range append(strings.Fields(lost), "messages", "audit") {
+					rows := tx.Bucket([]byte(bucket)).Cursor()
+					for id, of := range w.of { // the keys of messages begin with the conversation, and the keys of audit records with the request
+						for k, _ := rows.Seek([]byte(id)); of == n && strings.HasPrefix(string(k), id); k, _ = rows.Seek([]byte(id)) {
+							if err := rows.Delete(); err != nil {
+								return err
+							}
+						}
+					}
+				}
+				return nil
+			})
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			broken, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.salvage(t, broken, fmt.Sprintf("request %d (%s) without its %s", n, r.id, lost))
+		}
+	}
 }
 
 // salvage salvages a damaged store and checks the new store. The first result is the number of rows in the new store.
@@ -140,6 +183,18 @@ func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named
 				}
 				if timer, err := r.Timer(store.TimerWebhook, id); err != nil || timer.Lane != "ci" {
 					t.Errorf("%s: the timer of the webhook of %s is in the lane %q, %v", what, id, timer.Lane, err)
+				}
+			}
+			for id := range w.of {
+				call, err := r.Call(id)
+				if err != nil {
+					continue // id is of another kind, or the call is lost
+				}
+				if _, err := r.Execution(call.Execution); err != nil {
+					continue // neither the run nor the request leads to the call
+				}
+				if turn, err := r.Turn(call.Turn); call.Outcome == "" || err == nil && !turn.Ended() {
+					t.Errorf("%s: the call %s has the outcome %q, and its turn is %s", what, id, call.Outcome, turn.State)
 				}
 			}
 			for id := range w.ran {

@@ -106,7 +106,7 @@ func tablePart[T any](part store.Part, t *table[T], byBirth bool) partBuckets {
 	}, func(x *tx, row store.Row) error { return t.putCopy(x.rows, row.Record) }}
 }
 
-// putCopy writes a new record with exactly the bytes and the version that it had in another store.
+// putCopy adds a record of another store. The bytes and the version of the record do not change.
 func (t *table[T]) putCopy(r *rows, js []byte) error {
 	var rec T
 	if err := record.Decode(js, &rec); err != nil {

@@ -409,10 +409,10 @@ func (s *salvage) closeHistory() {
 	s.closeHeads(cut)
 }
 
-// cutChains finds chains that have lost their last records, although no other row of the history names these records.
-// Such a chain's records do not have the state of its stored request or execution. For such a chain, cutChains
-// increases the number of the last record. If every page with records can be read, no record is lost in this way, and
-// cutChains does nothing.
+// cutChains finds chains that have lost records which no other row of the history names. A chain has lost its last
+// records if its records do not have the state of its stored request or execution. A chain without any record is either
+// lost or pruned. For each chain that has lost records, cutChains increases the number of the last record. If every page
+// with records can be read, no record is lost in this way, and cutChains does nothing.
 func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[string]uint64) {
 	if !slices.ContainsFunc(s.damage, func(d store.Damage) bool { return d.Bucket == audit.String() && d.Key == "" }) {
 		return
@@ -423,6 +423,7 @@ func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[
 			last[chain]++
 		}
 	}
+	begun := map[string]bool{} // chains that have, or had, a first record
 	eachRecord(s, requests, func(r *approvers.Request) {
 		differs(r.ID, func(records []approvers.AuditRecord) string {
 			if why := r.Unrecorded(records); why != "" || !s.there(executions, r.Execution) {
@@ -432,10 +433,24 @@ func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[
 		})
 	})
 	eachRecord(s, executions, func(e *approvers.Execution) {
+		begun[e.Chain()] = true
 		if e.Request == "" {
 			differs(e.ID, e.Unrecorded)
 		}
 	})
+	for k := range s.set[requests] { // includes marks: the workflow rebuilds a lost request, and adds a record to its chain
+		begun[k] = true
+	}
+	for _, a := range chains[approvers.InstallationChain] {
+		if a.Kind == approvers.AuditPruned {
+			delete(begun, a.Facts["chain"])
+		}
+	}
+	for chain := range begun {
+		if last[chain] == 0 {
+			last[chain] = 1
+		}
+	}
 }
 
 // sumNamed reads a hash in hex. If the text is not a hash, sumNamed returns zero.

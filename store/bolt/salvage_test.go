@@ -188,6 +188,45 @@ func TestSalvagedFile(t *testing.T) {
 	t.Logf("of %d pages, %d destroyed: %d rows missing, %d listed, %d files refused", pages, destroyed, missing, listed, refused)
 }
 
+// The test destroys all pages that name the records of a chain: the pages with the audit records, their payloads and
+// their journal entries. The second case also destroys the pages of the chain's request and execution. Salvage must
+// list the chain's first record as lost, because every request has this record.
+func TestSalvagedChain(t *testing.T) {
+	testkit.SkipIfShort(t)
+	const chain, leaf = "id5", 5 * 3 // each chain of the store has three records
+	for _, also := range [][]string{nil, {"requests " + chain, "executions " + chain}} {
+		rows := slices.Clone(also)
+		for n := range uint64(3) {
+			record := string(number(text(nil, chain), n+1))
+			rows = append(rows, "audit "+record, "audit_payloads "+record, "audit_journal "+string(number(nil, leaf+n)))
+		}
+		whole, dir := wreckable(t), t.TempDir()
+		path, to := filepath.Join(dir, "broken.db"), filepath.Join(dir, "salvaged.db")
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		on := pagesOf(t, path)
+		for _, row := range rows {
+			if on[row] == nil {
+				t.Fatalf("there is no row %q", row)
+			}
+			for _, page := range on[row] {
+				clear(whole[page*4096 : (page+1)*4096])
+			}
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lost, err := Salvage(t.Context(), path, to, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "audit" && d.ID == chain && d.Seq == 1 }) {
+			t.Errorf("with %q: the lost chain is not listed: %v", also, lost)
+		}
+	}
+}
+
 // If the timer of an unfinished run is lost, Salvage sets a timer of the right kind. A caller's run gets TimerOutcome
 // instead of TimerRun, because Countersign must not execute a caller's run.
 func TestSalvagedTimers(t *testing.T) {

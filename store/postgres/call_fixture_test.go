@@ -44,7 +44,9 @@ type callFixture struct {
 	n        *atomic.Int64           // how many messages there have been so far
 	asked    func(approvers.Request) // called when a request waits; may be nil
 	ran      func(execution string)  // called when a tool runs; may be nil
-	step     func(clickStep, string) // called at each step of a click; may be nil. The text is the id of the request or, from the step begun on, the id of the execution
+	// step is called at each step of a click, and may be nil. The text is the request's id. At the step "begun" and at
+	// later steps, the text is the execution's id.
+	step func(clickStep, string)
 }
 
 // clickStep is a step between the receipt of a click and the run of the call.

@@ -246,7 +246,8 @@ func (ms *messages) removeEphemeral(ch *channel, m *message) {
 	ms.feed.send(change{Type: "message_deleted", User: m.EphemeralTo, Channel: ch.ID, TS: m.TS, ThreadTS: m.ThreadTS, only: []string{m.EphemeralTo}})
 }
 
-// The method "shown" returns a message of a channel that a person can see. The message may be ephemeral.
+// The method "shown" returns the message of a channel with the timestamp ts, if the person can see the message. The
+// message may be ephemeral.
 func (ms *messages) shown(u *user, ch *channel, ts string) (*message, *apiError) {
 	if i := slices.IndexFunc(ch.ephemerals, func(m *message) bool { return m.TS == ts && m.EphemeralTo == u.ID }); i >= 0 {
 		return ch.ephemerals[i], nil
