@@ -438,6 +438,7 @@ func (s *salvage) cutChains(chains map[string][]approvers.AuditRecord, last map[
 			differs(e.ID, e.Unrecorded)
 		}
 	})
+	eachRecord(s, calls, func(c *store.Call) { begun[cmp.Or(c.Request, c.Execution, c.ID)] = true })
 	for k := range s.set[requests] { // includes marks: the workflow rebuilds a lost request, and adds a record to its chain
 		begun[k] = true
 	}

@@ -189,12 +189,18 @@ func TestSalvagedFile(t *testing.T) {
 }
 
 // The test destroys all pages that name the records of a chain: the pages with the audit records, their payloads and
-// their journal entries. The second case also destroys the pages of the chain's request and execution. Salvage must
-// list the chain's first record as lost, because every request has this record.
+// their journal entries. The second case also destroys the pages of the chain's request and execution. The third case
+// also destroys the pages of the indexes that name the request and the execution, so that only the call is left. Salvage
+// must list the chain's first record as lost, because every call has this record.
 func TestSalvagedChain(t *testing.T) {
 	testkit.SkipIfShort(t)
 	const chain, leaf = "id5", 5 * 3 // each chain of the store has three records
-	for _, also := range [][]string{nil, {"requests " + chain, "executions " + chain}} {
+	records, both := []string{"requests " + chain, "executions " + chain}, string(text(text(nil, chain), chain))
+	indexes := []string{
+		"request_conversation " + both, "execution_conversation " + both, "request_open " + string(openKey(benchTime, chain)),
+		"request_person " + string(personKey("T/"+chain, benchTime, chain)),
+	}
+	for _, also := range [][]string{nil, records, slices.Concat(records, indexes)} {
 		rows := slices.Clone(also)
 		for n := range uint64(3) {
 			record := string(number(text(nil, chain), n+1))
