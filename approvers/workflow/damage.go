@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -318,8 +319,8 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	return r, nil
 }
 
-// rebuildRun replaces a damaged execution with an ended execution. If there is an audit record of the run's start but
-// none of its end, the outcome is unknown. The bot then asks people about the outcome.
+// rebuildRun replaces a damaged execution with an ended execution. If the run has begun, or may have begun, and no record
+// shows its end, the outcome is unknown. The bot then asks people about the outcome.
 func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 	call, found, err := t.callThat(conversation, func(c store.Call) bool { return c.Execution == id })
 	if err != nil {
@@ -346,7 +347,9 @@ func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 		e.Args, e.ToolHash, e.Effect = r.Args, r.ToolHash, r.Effect
 	}
 	e.Digest = approvers.Digest(e.ID, e.Tool, e.ToolHash, e.Args)
-	e = t.recorded(e, all)
+	if e = t.recorded(e, all); e.State == approvers.ExecutionNone {
+		e = t.presumed(e, call, r)
+	}
 	return func() error {
 		e, err := t.Execution(id)
 		if err != nil {
@@ -380,6 +383,24 @@ func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord)
 				e.Result = string(p.Body)
 			}
 		}
+	}
+	return e
+}
+
+// presumed returns the state of a lost run of whose start there is no audit record. If the chain is complete, or the
+// stored request is not consumed, the run has not begun. Otherwise, the state comes from the call's result. If the call
+// has no result, the run may have begun, so presumed returns the state executing.
+func (t damageTx) presumed(e approvers.Execution, call store.Call, r *approvers.Request) approvers.Execution {
+	chain, err := t.Audit(e.Chain())
+	complete := err == nil && len(chain) > 0 && approvers.VerifyChain(chain) == nil
+	switch {
+	case complete || r != nil && r.State != approvers.Consumed:
+	case call.Outcome == approvers.OutcomeExecuted:
+		e.State, e.FinishedAt = approvers.ExecutionSucceeded, call.ReturnedAt
+	case call.Outcome == approvers.OutcomeError:
+		e.State, e.FinishedAt = approvers.ExecutionFailed, call.ReturnedAt
+	case call.Outcome == "" || call.Outcome == approvers.OutcomeUnknown:
+		e.State, e.StartedAt, e.Tries = approvers.ExecutionExecuting, call.CreatedAt, 1
 	}
 	return e
 }
@@ -569,8 +590,31 @@ func (t damageTx) stopTurn(id string) error {
 	return t.turns.stop(turn, conv, turn.Stopping, false)
 }
 
+// closeCalls closes the open calls of a waiting turn that nothing else would close, and returns the turn.
+func (t damageTx) closeCalls(turn approvers.Turn) (approvers.Turn, error) {
+	calls, err := t.Calls(turn.ID)
+	if err != nil {
+		return turn, err
+	}
+	for _, c := range calls {
+		if c.Outcome != "" {
+			continue
+		}
+		e, err := t.Execution(c.Execution)
+		if err == nil && e.State == approvers.ExecutionUnknown {
+			err = t.runs.leave(e)
+		} else if store.IgnoreNotFound(err) == nil {
+			err = t.closeCall(c)
+		}
+		if err != nil {
+			return turn, err
+		}
+	}
+	return t.Turn(turn.ID)
+}
+
 // rebuildConversation replaces a damaged conversation. The data of the new conversation come from the conversation's
-// address and its current turn. The conversation's messages and runs name its turns.
+// address and its current turn. The conversation's messages, runs and timers name its turns.
 func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	if ofCaller(id) {
 		return t.rebuildCallersConversation(id, place)
@@ -594,6 +638,15 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	}
 	for _, e := range runs {
 		turns = append(turns, e.Turn)
+	}
+	thinks, err := t.Timers(store.TimerThink, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	for _, timer := range thinks {
+		if timer.Affinity == store.ToConversation+id {
+			turns = append(turns, timer.Ref)
+		}
 	}
 	for _, id := range turns {
 		if id == "" {

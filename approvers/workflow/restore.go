@@ -386,7 +386,8 @@ func (t restoreTx) loseGrants(x Restoration) (int, error) {
 	return n, nil
 }
 
-// stopTurns stops turns that wait for the model. People can resume a turn when they know what happened.
+// stopTurns stops turns that wait for the model. People can resume a turn when they know what happened. In a salvaged
+// store, every turn that has not ended has a timer. If such a turn still waits for calls, stopTurns closes these calls.
 func (t restoreTx) stopTurns(x Restoration) (int, error) {
 	timers, err := t.Timers(store.TimerThink, lostBatch)
 	if err != nil {
@@ -394,6 +395,9 @@ func (t restoreTx) stopTurns(x Restoration) (int, error) {
 	}
 	for _, timer := range timers {
 		turn, err := t.Turn(timer.Ref)
+		if err == nil && turn.State == approvers.TurnWaiting {
+			turn, err = t.damage.closeCalls(turn)
+		}
 		if store.IgnoreNotFound(err) != nil {
 			return 0, err
 		}

@@ -212,10 +212,12 @@ func (t runsTx) askWhatHappened(e approvers.Execution) error {
 	p, _ := t.policy.Tool(e.Tool, "")
 	if e.Request != "" {
 		r, err := t.Request(e.Request)
-		if err != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return err
 		}
-		places = append(places, t.cards.addresses(r)...)
+		if err == nil { // a damaged request may be lost
+			places = append(places, t.cards.addresses(r)...)
+		}
 		if to := t.cards.cardAddress(r.ClosedRole); r.ClosedRole != "" && !slices.Contains(places, to) { // if an operator allowed the call, there is no role
 			places = append(places, to)
 		}

@@ -681,7 +681,7 @@ func (s *salvage) wanted() {
 		}
 	})
 	eachRecord(s, turns, func(t *approvers.Turn) {
-		if t.State == approvers.TurnQueued || t.State == approvers.TurnThinking {
+		if !t.Ended() { // a waiting turn gets the timer, too, so that the workflow finds the turn even if other records are lost
 			want(store.Timer{Kind: store.TimerThink, Ref: t.ID, Affinity: store.ToConversation + t.Conversation})
 		}
 	})
