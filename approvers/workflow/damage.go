@@ -319,8 +319,8 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	return r, nil
 }
 
-// rebuildRun replaces a damaged execution with an ended execution. If the run has begun, or may have begun, and no record
-// shows its end, the outcome is unknown. The bot then asks people about the outcome.
+// rebuildRun replaces a damaged execution with an ended execution. If the run has begun, or may have begun, and no
+// record shows its end, the outcome is unknown. The bot then asks people about the outcome.
 func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 	call, found, err := t.callThat(conversation, func(c store.Call) bool { return c.Execution == id })
 	if err != nil {
@@ -522,6 +522,9 @@ func (t damageTx) closeCall(c store.Call) error {
 	}
 	e, err := t.Execution(c.Execution)
 	switch {
+	case errors.Is(err, store.ErrNotFound) && c.Execution != "":
+		res := approvers.NewResult(approvers.OutcomeUnknown, c.Tool, "its records in the store are lost, so nobody knows whether it was run", "")
+		return t.turns.giveResult(c, approvers.OutcomeUnknown, res.Text())
 	case errors.Is(err, store.ErrNotFound):
 		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")
 		return t.turns.giveResult(c, approvers.OutcomeVoided, res.Text())

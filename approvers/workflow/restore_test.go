@@ -178,6 +178,25 @@ func (b *busy) wantNothingOpen() {
 	}
 }
 
+// A waiting turn has a timer, as in a salvaged store, and has an open call whose run is lost.
+func TestRestoredWithoutRun(t *testing.T) {
+	h := newHarness(t)
+	turn := h.turn(h.sayIn("thread", alice, "please").Turn)
+	turn.State, turn.Step = approvers.TurnWaiting, 1
+	lost := store.Call{ID: "call", Conversation: turn.Conversation, Turn: turn.ID, Step: 1, Tool: "issue_refund", Args: "{}", Execution: "lost"}
+	proposed := approvers.AuditRecord{Chain: lost.Execution, At: h.clock.Now(), Kind: approvers.AuditProposed}.Link(approvers.AuditRecord{})
+	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+		return errors.Join(tx.PutTurn(turn), tx.PutCall(lost), tx.AppendAudit(proposed, nil))
+	}))
+	h.ok(h.History.Restored(h.ctx(), fromBackup))
+	if c := h.wantOutcome(lost.ID, approvers.OutcomeUnknown); contains(c.Result, "nothing was run") {
+		t.Errorf("the agent is told %s", c.Result)
+	}
+	if got := h.turn(turn.ID); !got.Ended() {
+		t.Errorf("the turn is %s", got.State)
+	}
+}
+
 // If Restored stops at any point and is called again, the result is the same as without the stop. A further call adds
 // only its audit record.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {

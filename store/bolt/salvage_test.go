@@ -190,8 +190,8 @@ func TestSalvagedFile(t *testing.T) {
 
 // The test destroys all pages that name the records of a chain: the pages with the audit records, their payloads and
 // their journal entries. The second case also destroys the pages of the chain's request and execution. The third case
-// also destroys the pages of the indexes that name the request and the execution, so that only the call is left. Salvage
-// must list the chain's first record as lost, because every call has this record.
+// also destroys the pages of the indexes that name the request and the execution, so that only the call is left.
+// Salvage must list the chain's first record as lost, because every call has this record.
 func TestSalvagedChain(t *testing.T) {
 	testkit.SkipIfShort(t)
 	const chain, leaf = "id5", 5 * 3 // each chain of the store has three records
