@@ -632,7 +632,7 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 		return nil, err
 	}
 	runs, err := t.Executions(id)
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrDamaged) { // damaged runs may be more than mostTogether, and are not needed
 		return nil, err
 	}
 	var turns []string

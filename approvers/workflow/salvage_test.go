@@ -68,10 +68,33 @@ func TestSalvagedStore(t *testing.T) {
 
 // A request or run is lost together with the messages of its conversation and the audit records of the request, and
 // perhaps with the conversation. So neither messages nor audit records lead to the call. The salvaged store must have
-// no open work, and must not say of a run that had begun that nothing was run.
+// no open work, and must not say of a run that had begun that nothing was run. The first call was edited often, so more
+// runs of its conversation are lost than are closed in one transaction.
 func TestSalvagedWithoutMessages(t *testing.T) {
 	testkit.SkipIfShort(t)
 	w := wreckable(t)
+	path := filepath.Join(t.TempDir(), "edited.db")
+	if err := os.WriteFile(path, w.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := bolt.Open(path, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(t.Context(), func(tx store.Tx) error {
+		r, err := tx.Request(w.requests[0].id)
+		for i := range 70 {
+			e := approvers.Execution{ID: fmt.Sprint("edited", i), State: approvers.ExecutionNone, Conversation: r.Conversation, Turn: r.Turn, Call: r.Call, Request: r.ID}
+			w.of[e.ID], err = 0, errors.Join(err, tx.PutExecution(e))
+		}
+		return err
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if w.file, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
 	for n, r := range w.requests[:len(w.requests)/2] { // the other half is the same
 		for _, lost := range []string{"requests", "executions", "requests executions", "requests conversations", "requests conversations executions"} {
 			path := filepath.Join(t.TempDir(), "store.db")
