@@ -259,7 +259,7 @@ type tx struct {
 	w             *core
 	now           time.Time
 	policy        *approvers.Policy
-	wakes         map[store.TimerKind]store.Shares // for each kind of timer: the shares in which the transaction set timers
+	wakes         map[store.TimerKind]store.Shares // the shares in which the transaction set timers, for each kind of timer
 	events        []Event                          // events of the transaction, reported after the commit
 	pausesAll     bool                             // this transaction pauses everything
 	changesPolicy bool                             // this transaction puts a policy into force

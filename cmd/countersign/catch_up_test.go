@@ -202,7 +202,8 @@ func (c *catchUpTrial) open() (left []string) {
 	return left
 }
 
-// The method "answers" counts how often the bot repeats each word in all messages that Slack shows.
+// The method "answers" counts the bot's answers in all messages that Slack shows. The key is the word of the person's
+// message that the answer repeats.
 func (c *catchUpTrial) answers() map[string]int {
 	out := map[string]int{}
 	for _, m := range c.shown() {

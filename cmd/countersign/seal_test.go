@@ -97,8 +97,8 @@ func (unreachableTarget) String() string                                    { re
 func (unreachableTarget) Last(context.Context, store.Store) (uint64, error) { return 0, nil }
 func (unreachableTarget) Ship(context.Context, []store.Head) error          { return errors.New("unreachable") }
 
-// If the bot can't deliver signed heads to their destination, /readyz and /metrics report the failure. The bot stays
-// ready.
+// If the bot can't deliver signed heads to their destination, /readyz and /metrics report the failure. The status of
+// /readyz stays 200.
 func TestHeadsThatAreNotBroughtAreShown(t *testing.T) {
 	db := emptyStore(t)
 	wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})

@@ -63,7 +63,8 @@ func (p slackPayload) name() string {
 	return p.EventID + p.Trigger
 }
 
-// read reads a delivery for the account. read returns false if the account does not need the delivery.
+// read decodes a delivery for the account, which counts the deliveries. counts is false if this delivery is not
+// counted.
 func (s *simulation) read(d *parcel) (a acked, counts bool) {
 	var p slackPayload
 	if json.Unmarshal(d.payload, &p) != nil && d.kind == store.InboxEvent {

@@ -25,7 +25,7 @@ type Server struct {
 
 const (
 	headerTime = 20 * time.Second // time that a client has to send the header of its request
-	stallTime  = 10 * time.Minute // time that a client has to take the next output, or to send the next input
+	stallTime  = 10 * time.Minute // the longest time between two outputs that the client reads, or between two inputs that it sends
 )
 
 // HTTP returns the HTTP server for the listener.

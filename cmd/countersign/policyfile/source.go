@@ -40,7 +40,7 @@ type Source struct {
 	number   atomic.Uint64           // number of the stored change that this process uses; 0: no policy is stored
 
 	turn     chan struct{}      // guards the fields below; a channel, because its holder waits for the store
-	workflow *workflow.Workflow // nil: nothing is stored yet
+	workflow *workflow.Workflow // stores the policy; nil until the store is open
 	name     string             // the policy's name in problems
 	reader   catalog.Reader
 	builtin  []byte       // the content of a policy that is compiled in; nil: the policy is a file
