@@ -252,18 +252,17 @@ func (h *harness) runs() []string {
 	return append([]string(nil), h.ran...)
 }
 
-// The method "until" waits for a condition.
+// The method "until" waits for a condition. The longer the wait, the rarer the checks: a check costs more than the
+// bot's own work meanwhile.
 func (h *harness) until(what string, is func() bool) {
 	h.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	give := time.After(testkit.Patience)
+	began := time.Now()
 	for !is() {
-		select {
-		case <-tick.C:
-		case <-give:
+		waited := time.Since(began)
+		if waited > testkit.Patience {
 			h.t.Fatalf("timed out: %s", what)
 		}
+		time.Sleep(min(max(waited/4, 2*time.Millisecond), 100*time.Millisecond))
 	}
 }
 

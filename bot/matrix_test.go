@@ -140,20 +140,28 @@ func (m *matrix) execution(t target) string {
 	return r.Execution
 }
 
-// The method "try" makes Teo act in every way on a call of each risk, in the given case. The method checks the results.
+// The method risks returns the risks of the next case: all of them in CI, and otherwise one, another in each case.
+func (m *matrix) risks() []approvers.Risk {
+	first := m.identities % len(risks)
+	n := min(testkit.Size(m.t, "COUNTERSIGN_RISKS", len(risks)), len(risks))
+	return append(risks[first:len(risks):len(risks)], risks[:first]...)[:n]
+}
+
+// The method "try" makes Teo act in every way on a call of each of the case's risks. The method checks the results.
 func (m *matrix) try(is approverCase) {
-	m.identities++
 	m.t.Helper()
 	asker := map[bool]string{true: "teo", false: "sam"}[is.code == approvers.DeniedSelf]
 	calls := map[approvers.Risk]map[string]target{}
-	for _, risk := range risks {
+	of := m.risks()
+	m.identities++
+	for _, risk := range of {
 		calls[risk] = m.put(asker, risk)
 	}
 	since := m.tap.count()
 	if is.strike != nil {
 		is.strike(m)
 	}
-	for _, risk := range risks {
+	for _, risk := range of {
 		want := 0
 		t := calls[risk]["the card"]
 		execution := m.execution(t)
@@ -192,13 +200,14 @@ func (m *matrix) ends(t target, asker string) {
 	}
 }
 
-// The method "may" makes Teo act in every way, in the given case. For each risk, each action is on a separate
-// call. Each action must succeed.
+// The method "may" makes Teo act in every way, in the given case. Each action is on a separate call, and must succeed.
 func (m *matrix) may(is approverCase) {
-	m.identities++
 	m.t.Helper()
-	for _, risk := range risks {
-		for _, way := range ways {
+	of := m.risks()
+	m.identities++
+	for i, way := range ways {
+		for j := range of {
+			risk := risks[(i+j+2)%len(risks)] // begins with a critical call that is decided in its form
 			if risk == approvers.Critical && (way == "the card" || way == "a direct message") {
 				continue // on this message the click opens the form
 			}

@@ -203,6 +203,7 @@ func TestGroupOfTheStageIsDisabled(t *testing.T) {
 // told that one person is too few. When nobody of the role is left in the group, the text says so, and not that the
 // group is empty. When both are back, the request continues.
 func TestTooFewInTheGroupOfAStage(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t, leadsByDM, func(h *harness) {
 		h.policy.Approvers[1].Members = []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, {Kind: approvers.MemberUser, Value: "U0101"}}
 		h.policy.Tools[2].Stages = []approvers.Stage{{Approver: "team-lead", Group: "oncall", Quorum: 2}}

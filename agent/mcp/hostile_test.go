@@ -97,7 +97,7 @@ func TestHostileServers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.role, func(t *testing.T) {
 			l := quick()
-			l.ready = 500 * time.Millisecond
+			l.ready, l.backoff, l.backoffTo = 500*time.Millisecond, time.Second, time.Second // starts few processes
 			if tt.role == "hangs at the handshake" || tt.role == "hangs at the list" {
 				l.start, l.list = 500*time.Millisecond, 500*time.Millisecond
 			}
@@ -107,7 +107,7 @@ func TestHostileServers(t *testing.T) {
 			memory := watchMemory(t)
 			o := newOffers()
 			c := open(Config{
-				Servers: []config.Server{program(t, "bad", tt.role), program(t, "sane", "sane")}, Offer: o.take, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)),
+				Servers: []config.Server{program(t, "bad", tt.role), saneAddress(t)}, Offer: o.take, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)),
 			}, quick())
 			c.servers[0].limits = l // quick limits would be too short for the sane server on a busy machine
 			runUntilEnd(t, c)
@@ -143,7 +143,7 @@ func TestHostileServers(t *testing.T) {
 }
 
 // misbehaving is how long endOnceSent waits for an answer to a call.
-const misbehaving = 300 * time.Millisecond
+const misbehaving = 100 * time.Millisecond
 
 // endOnceSent waits until a call is sent, and ends the call after the time misbehaving.
 func endOnceSent(s *server, end func()) {

@@ -138,7 +138,7 @@ func TestHostileAddresses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			memory := watchMemory(t)
 			far := (&address{act: tt.act}).at(t)
-			c, o := running(t, quick(), far, program(t, "sane", "sane"))
+			c, o := running(t, quick(), far, saneAddress(t))
 			beside := keepCalling(t, o.tool(t, "sane.echo"))
 			tool := o.tool(t, "far.act")
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"countersign/agent"
 	"countersign/config"
@@ -26,7 +30,7 @@ func TestMain(m *testing.M) {
 		play(role)
 		return
 	}
-	os.Exit(m.Run())
+	testkit.Main(m, 2)
 }
 
 // quick returns the limits for tests. Some time limits are shorter than in production. The size limits are those of
@@ -45,6 +49,15 @@ func program(t *testing.T, name, role string) config.Server {
 		t.Fatal(err)
 	}
 	return config.Server{Name: name, Command: []string{self}, Env: map[string]string{roleKey: role}, Timeout: patience, MaxResult: 1 << 20}
+}
+
+// saneAddress returns the configuration of a correct server over HTTP. It costs less than a correct program.
+func saneAddress(t *testing.T) config.Server {
+	t.Helper()
+	s := saneServer()
+	at := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
+	t.Cleanup(func() { at.CloseClientConnections(); at.Close() })
+	return config.Server{Name: "sane", URL: at.URL, Allow: []string{"127.0.0.0/8"}, Timeout: patience, MaxResult: 1 << 20}
 }
 
 // offers records the offered tools.

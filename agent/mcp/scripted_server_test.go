@@ -208,7 +208,7 @@ var scriptedServers = map[string]acts{
 		p.result(m, `{"content":[],"structuredContent":{"a":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`}}`)
 	}),
 	"answers very deep": answering(func(p *scriptedServer, m wire) {
-		p.result(m, strings.Repeat(`{"a":`, 2_000_000)+"1"+strings.Repeat("}", 2_000_000))
+		p.result(m, strings.Repeat(`{"a":`, 300_000)+"1"+strings.Repeat("}", 300_000))
 	}),
 	"answers no UTF-8": answering(func(p *scriptedServer, m wire) {
 		p.result(m, "{\"content\":[{\"type\":\"text\",\"text\":\"a\xffb\"}]}")

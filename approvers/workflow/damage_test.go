@@ -348,7 +348,10 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 func TestDamageCampaign(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	flips, pages, seed := 12, 6, uint64(1)
+	flips, pages, seed := 6, 3, uint64(1)
+	if testkit.CI() {
+		flips, pages = 12, 6
+	}
 	if text := os.Getenv(damageEnv); text != "" {
 		parts := strings.Fields(text)
 		if len(parts) < 2 {

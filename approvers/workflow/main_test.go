@@ -14,7 +14,11 @@ import (
 // -rapid.checks sets another number.
 func TestMain(m *testing.M) {
 	if !slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-rapid.checks") }) {
-		if err := flag.Set("rapid.checks", "25"); err != nil {
+		checks := "10"
+		if testkit.CI() {
+			checks = "25"
+		}
+		if err := flag.Set("rapid.checks", checks); err != nil {
 			panic(err)
 		}
 	}

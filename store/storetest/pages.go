@@ -38,7 +38,7 @@ type worker struct {
 const (
 	rowGroups  = 16 // chains, conversations and other groups of a worker
 	rowsOfEach = 9  // initial rows of a group
-	rowLoads   = 15 // transactions of a worker
+	rowLoads   = 8  // transactions of a worker
 	mostGroups = 3  // groups from which a step deletes
 )
 

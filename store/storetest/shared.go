@@ -33,7 +33,7 @@ func crowd(n int, work func(i int)) {
 // writers get a conflict.
 func oneWinner(h *harness) {
 	const people = 16
-	for round := range 25 {
+	for round := range 10 {
 		id := fmt.Sprint("r", round)
 		h.update(func(tx store.Tx) error {
 			return tx.PutRequest(approvers.Request{ID: id, State: approvers.Pending, CreatedAt: start})
@@ -72,7 +72,7 @@ func oneWinner(h *harness) {
 // In neighbours, closures that fail or panic share commits with closures that succeed. The failed closures do not
 // affect the successful closures.
 func neighbours(h *harness) {
-	const crew, each = 32, 20
+	const crew, each = 32, 6
 	own := func(i, n int) string { return fmt.Sprintf("own/%d/%d", i, n) }
 	count := func(tx store.Tx) error { return tx.AddCounter(store.Counter{Key: "shared", At: start, ID: "x", N: 1}) }
 	h.write(count)
@@ -145,7 +145,7 @@ func neighbours(h *harness) {
 
 // counters checks that no change is lost if each transaction reads a value, changes it and writes it back.
 func counters(h *harness) {
-	const crew, each = 16, 25
+	const crew, each = 16, 8
 	crowd(crew, func(i int) {
 		for range each {
 			err := h.store.Update(h.Context(), func(tx store.Tx) error {
@@ -171,7 +171,7 @@ func counters(h *harness) {
 // seenWhenTold checks that every view that begins after Update has returned sees the writes of this Update.
 func seenWhenTold(h *harness) {
 	crowd(8, func(i int) {
-		for n := range 25 {
+		for n := range 10 {
 			id := fmt.Sprintf("%d/%d", i, n)
 			if err := h.store.Update(h.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: id}) }); err != nil {
 				h.Errorf("update: %v", err)

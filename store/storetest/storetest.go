@@ -3,8 +3,7 @@
 //
 // The suite tests that a backend stores every field of every record, and orders every list as the contract says. The
 // suite also tests that a backend checks versions, and undoes only the writes of failed closures. Most tests run twice.
-// In the second run, the store is closed and reopened after each transaction, or after each group of independent
-// transactions. The store's own check runs after every test.
+// In the second run, the store is closed and reopened after transactions, or after groups of independent transactions. The store's own check runs after every test.
 package storetest
 
 import (
@@ -112,12 +111,13 @@ func runAll(t *testing.T, fresh func(t *testing.T) Opener, tests map[string]func
 	}
 }
 
-// harness holds a store under test. If restless is set, the store is closed and reopened after each transaction.
+// harness holds a store under test. If restless is set, the store is closed and reopened after transactions (see rest).
 type harness struct {
 	*testing.T
 	store    store.Store
 	open     Opener
 	restless bool
+	rests    int                       // transactions after which a restless store can be reopened
 	grouped  bool                      // the method together is running
 	checks   []func()                  // checks that run at the end of together
 	fresh    func(t *testing.T) Opener // makes another store, for a test that needs more than one
@@ -156,12 +156,22 @@ func (h *harness) reopen() {
 	h.enter()
 }
 
+// rest closes and reopens a restless store: after each of the first transactions of a test, and later after every
+// fifth, because opening some stores takes long.
+func (h *harness) rest() {
+	const first, later = 6, 5
+	if h.restless && (h.rests < first || h.rests%later == 0) {
+		h.reopen()
+	}
+	h.rests++
+}
+
 // try runs a transaction and returns its error.
 func (h *harness) try(fn func(store.Tx) error) error {
 	h.Helper()
 	err := h.store.Update(h.Context(), fn)
-	if h.restless && !h.grouped {
-		h.reopen()
+	if !h.grouped {
+		h.rest()
 	}
 	return err
 }
@@ -173,9 +183,7 @@ func (h *harness) together(transactions func()) {
 	h.grouped = true
 	transactions()
 	h.grouped = false
-	if h.restless {
-		h.reopen()
-	}
+	h.rest()
 	for _, check := range h.checks {
 		check()
 	}
