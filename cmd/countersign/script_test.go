@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,13 +32,38 @@ import (
 func TestScripts(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, Setup: textLog, RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, Setup: setUp, RequireExplicitExec: true})
 }
 
-// textLog makes the programs of a script write their log as text.
-func textLog(env *testscript.Env) error {
+// setUp makes the programs of a script write their log as text, and gives the script a resident.
+func setUp(env *testscript.Env) error {
 	env.Setenv("COUNTERSIGN_LOG_FORMAT", "text")
+	r := &resident{}
+	env.Values[scriptResidentKey{}] = r
+	env.Defer(func() {
+		if err := r.end(); err != nil {
+			env.T().Log(err)
+			env.T().FailNow()
+		}
+	})
 	return nil
+}
+
+type scriptResidentKey struct{}
+
+// run runs a command of the program with the script's directory and environment, and without input.
+func run(ts *testscript.TestScript, args []string) (code int, out string) {
+	if args[0] != "countersign" {
+		ts.Fatalf("%s is not the program", args[0])
+	}
+	list := filepath.Join(ts.Getenv("WORK"), ".tmp", "env")
+	ts.Check(ts.Exec("sh", "-c", "env >'"+list+"'")) // a script's environment has no other way out
+	env := strings.Split(strings.TrimSpace(ts.ReadFile(list)), "\n")
+	code, out, errOut, err := ts.Value(scriptResidentKey{}).(*resident).do(ts.MkAbs("."), env, args[1:]...)
+	ts.Check(err)
+	io.WriteString(ts.Stdout(), out)
+	io.WriteString(ts.Stderr(), errOut)
+	return code, out
 }
 
 // scriptCommands are the commands of scripts, in addition to running the program.
@@ -52,15 +77,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	code := 0
-	err = ts.Exec(args[1], args[2:]...)
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
-		code = ended.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if code != want {
+	if code, _ := run(ts, args[1:]); code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}
 }
@@ -201,13 +218,13 @@ func eventually(ts *testscript.TestScript, _ bool, args []string) {
 	var took time.Duration
 	for end := time.Now().Add(patience); ; time.Sleep(3 * took) {
 		began := time.Now()
-		err := ts.Exec(args[1], args[2:]...)
+		code, out := run(ts, args[1:])
 		took = time.Since(began)
-		if err == nil && re.MatchString(ts.ReadFile("stdout")) {
+		if code == 0 && re.MatchString(out) {
 			return
 		}
 		if time.Now().After(end) {
-			ts.Fatalf("it does not say %s (%v)", args[0], err)
+			ts.Fatalf("it does not say %s (exit code %d)", args[0], code)
 		}
 	}
 }
