@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -22,6 +23,7 @@ import (
 
 	"countersign/agent/pins"
 	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/testkit"
 	"countersign/store/bolt"
@@ -82,15 +84,18 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// shop POLICY… adds the sample shop as a server to each policy file that names no server. The command also writes the
-// pins of the shop's tools next to the policy file.
+// shop POLICY… starts the sample shop, and adds it as a server to each policy file that names no server. The command
+// also writes the pins of the shop's tools next to the policy file.
 func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
+	web := httptest.NewServer(shop.New(time.Now).Handler())
+	ts.Defer(web.Close)
+	entry := strings.Replace(shopEntry, shopStart, fmt.Sprintf("url: %s/mcp\n    allow: [127.0.0.1]", web.URL), 1)
 	for _, policy := range policies {
 		path := ts.MkAbs(policy)
 		data, err := os.ReadFile(path)
 		ts.Check(err)
 		if !bytes.Contains(data, []byte("\nservers:")) {
-			data = append(data, shopEntry...)
+			data = append(data, entry...)
 		}
 		ts.Check(os.WriteFile(path, data, 0o600))
 		lock, err := shopPins()
