@@ -90,6 +90,7 @@ func newResident(t *testing.T) *resident {
 	return r
 }
 
+// start starts the process, and makes the directory for the outputs.
 func (r *resident) start() error {
 	self, err := os.Executable()
 	if err != nil {

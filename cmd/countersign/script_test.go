@@ -59,8 +59,8 @@ func run(ts *testscript.TestScript, args []string) (code int, out string) {
 		ts.Fatalf("%s is not the program", args[0])
 	}
 	list := filepath.Join(ts.Getenv("WORK"), ".tmp", "env")
-	ts.Check(ts.Exec("sh", "-c", "env >'"+list+"'")) // a script's environment has no other way out
-	env := strings.Split(strings.TrimSpace(ts.ReadFile(list)), "\n")
+	ts.Check(ts.Exec("sh", "-c", "env -0 >'"+list+"'")) // a script's environment has no other way out
+	env := strings.Split(strings.TrimSuffix(ts.ReadFile(list), "\x00"), "\x00")
 	code, out, errOut, err := ts.Value(scriptResidentKey{}).(*resident).do(ts.MkAbs("."), env, args[1:]...)
 	ts.Check(err)
 	io.WriteString(ts.Stdout(), out)
@@ -84,10 +84,12 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// shop POLICY… starts the sample shop, and adds it as a server to each policy file that names no server. The command
-// also writes the pins of the shop's tools next to the policy file.
+// shop POLICY… starts the sample shop, and adds it as a server to each policy file that names no server. The shop keeps
+// its state in countersign-shop.json. The command also writes the pins of the shop's tools next to the policy file.
 func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
-	web := httptest.NewServer(shop.New(time.Now).Handler())
+	s, err := shop.Open(ts.MkAbs("countersign-shop.json"), time.Now)
+	ts.Check(err)
+	web := httptest.NewServer(s.Handler())
 	ts.Defer(web.Close)
 	entry := strings.Replace(shopEntry, shopStart, fmt.Sprintf("url: %s/mcp\n    allow: [127.0.0.1]", web.URL), 1)
 	for _, policy := range policies {
@@ -216,12 +218,12 @@ func grab(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// eventually PATTERN countersign ARGS… repeats the program until its output matches. Each pause is three times as long
-// as the program took, so that the programs leave most of the processor time to the bot.
+// eventually PATTERN countersign ARGS… repeats the program until its output matches. Each pause is at least three times
+// as long as the program took, so that the programs leave most of the processor time to the bot.
 func eventually(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile("(?m)" + args[0])
 	var took time.Duration
-	for end := time.Now().Add(patience); ; time.Sleep(3 * took) {
+	for end := time.Now().Add(patience); ; time.Sleep(max(3*took, 200*time.Millisecond)) {
 		began := time.Now()
 		code, out := run(ts, args[1:])
 		took = time.Since(began)
