@@ -52,14 +52,18 @@ func openCatalog(t *testing.T, policy string) (c *catalog.Catalog, begin func())
 	return c, func() { t.Cleanup(c.Begin(t.Context())) }
 }
 
-// shopEntry is the policy's entry for the sample shop, as in docs/policy.md.
-const shopEntry = `
+// shopEntry is the policy's entry for the sample shop, as in docs/policy.md. shopStart is the part that makes the bot
+// start the shop.
+const (
+	shopStart = "command: [countersign, shop, --file, countersign-shop.json]"
+	shopEntry = `
 servers:
   shop:
-    command: [countersign, shop, --file, countersign-shop.json]
+    ` + shopStart + `
     prefix: false
     effects: {search_orders: read-only, preview_refund: read-only, update_shipping_address: idempotent, update_profile: idempotent, apply_discount: idempotent, issue_refund: idempotent, process_payment: idempotent, export_customer_data: idempotent}
 `
+)
 
 // shopPins has the pins of the sample shop's tools, with the definitions from the shop's server.
 var shopPins = sync.OnceValues(func() (pins.Lock, error) {

@@ -41,22 +41,19 @@ agents:
 // commands runs the program in a directory, with the environment of the bot in that directory.
 type commands struct {
 	*testing.T
-	dir string
-	env []string
+	dir      string
+	env      []string
+	resident *resident
 }
 
 // run runs the program until it ends.
 func (c commands) run(args ...string) (code int, stdout, stderr string) {
 	c.Helper()
-	path := programPath(c)
-	var out, complaints bytes.Buffer
-	cmd := exec.Command(path, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, append(plainEnv(), c.env...), &out, &complaints
-	var ended *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+	code, stdout, stderr, err := c.resident.do(c.dir, append(plainEnv(), c.env...), args...)
+	if err != nil {
 		c.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), out.String(), complaints.String()
+	return code, stdout, stderr
 }
 
 // The method "does" runs the program, and fails the test if the program fails. It matches the output with a regular
@@ -77,7 +74,7 @@ func TestDecideWhileSlackIsDown(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "workspace.json")
 	p := openProcessHarness(t, "--data", data)
-	c := commands{t, p.dir, p.env}
+	c := commands{t, p.dir, p.env, newResident(t)}
 	write(t, p.policy(), []byte(breakGlassPolicy+shopEntry))
 	bot, _ := p.serve()
 	sam, teo, ingrid := p.watcher("sam"), p.watcher("teo"), p.watcher("ingrid")
@@ -140,7 +137,7 @@ func TestKilledDuringATask(t *testing.T) {
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(complaints.String(), "the bot ended before it reported the outcome") {
 		t.Errorf("after %d bytes more: %v: %s", len(rest), err, complaints.String())
 	}
-	c := commands{t, p.dir, p.env}
+	c := commands{t, p.dir, p.env, newResident(t)}
 	c.does(`(the history is whole)`, "audit", "verify") // no process has locked the store, and no process listens on the bot's socket
 	again, _ := p.serve()
 	again.says(`(connected to Slack)`)
@@ -270,7 +267,7 @@ func TestOtherVersions(t *testing.T) {
 // work with the demo in the same way as with serve.
 func TestDemoIsOperated(t *testing.T) {
 	t.Parallel()
-	c := commands{T: t, dir: t.TempDir()}
+	c := commands{T: t, dir: t.TempDir(), resident: newResident(t)}
 	demo := launch(t, c.dir, nil, "demo", "--no-browser", "--addr", "127.0.0.1:0", "--data", "kept here")
 	sam := watcher{t, workspaceclient.Client{Base: demo.says(`The workspace +(http://[^/]+)`), User: "sam"}}
 	c.env = []string{"COUNTERSIGN_STORE=" + demo.says(`export COUNTERSIGN_STORE='([^']+)'`)}

@@ -29,7 +29,7 @@ func TestDatabaseRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Remove)
-	m := &moving{processHarness: openProcessHarness(t)}
+	m := &moving{processHarness: openProcessHarness(t), resident: newResident(t)}
 	m.ok(server.SQL("postgres", `
 CREATE ROLE bot LOGIN PASSWORD 'correct horse';
 CREATE ROLE nobody LOGIN PASSWORD 'correct horse';

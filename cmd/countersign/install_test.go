@@ -50,7 +50,7 @@ func TestInstallPage(t *testing.T) {
 	}
 	commands := maps.Clone(scriptCommands)
 	commands["subscribe"], commands["firstcall"] = subscribe, firstCall
-	testscript.Run(t, testscript.Params{Dir: dir, Cmds: commands, Setup: textLog, RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{Dir: dir, Cmds: commands, Setup: setUp, RequireExplicitExec: true})
 }
 
 // pageScript returns a script with the commands in a section of the page.

@@ -46,7 +46,11 @@ func TestKills(t *testing.T) {
 			n, seed := min(size, kills-round*size), seed+uint64(round)
 			t.Run(fmt.Sprint(round), func(t *testing.T) {
 				t.Parallel()
-				f := killRound(t, n, seed)
+				recoveries := recoveryPoints
+				if kills < len(recoveries) && round > 0 {
+					recoveries = recoveries[:3]
+				}
+				f := killRound(t, n, seed, recoveries)
 				t.Logf("%s=%d COUNTERSIGN_KILLS=%d: %s", testkit.SeedVariable, seed, 3*n, f)
 				mu.Lock()
 				defer mu.Unlock()
@@ -68,7 +72,7 @@ const roundKills = 100
 // an MCP server. If the bot is killed during a run, the next process does not know whether the server will act or has
 // acted. In another third of the rounds, other agents make calls over the gateway. The campaign also kills these agents
 // and their connections.
-func killRound(t *testing.T, kills int, seed uint64) figures {
+func killRound(t *testing.T, kills int, seed uint64, recoveries []string) figures {
 	once := func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} }
 	var c *killHarness
 	points := campaignPoints
@@ -93,12 +97,12 @@ func killRound(t *testing.T, kills int, seed uint64) figures {
 				c.killAtMoment(ctx, random)
 			}
 		}
-		for _, point := range recoveryPoints {
+		for _, point := range recoveries {
 			c.killAtPoint(ctx, point, 1)
 		}
 	})
 	f := c.findings()
-	f.kills = kills + len(recoveryPoints)
+	f.kills = kills + len(recoveries)
 	return f
 }
 
@@ -114,7 +118,8 @@ var campaignPoints = func() []string {
 }()
 
 // recoveryPoints are the points of the kills at the end of a round. The first kill comes while a tool runs. Each later
-// kill comes while the next bot recovers from the previous kill.
+// kill comes while the next bot recovers from the previous kill. If a campaign has only few kills, its first round has
+// all of these kills, and each other round the first three.
 var recoveryPoints = []string{
 	toolCalled, "Recover" + testkit.BeforeCommit, "Recover" + testkit.BehindCommit, "Claim" + testkit.BeforeCommit, "Claim" + testkit.BehindCommit, toolActed,
 	"Recover" + testkit.BehindCommit,

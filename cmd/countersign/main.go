@@ -56,8 +56,12 @@ import (
 	"countersign/internal/redact"
 )
 
-func main() {
+func main() { os.Exit(execute()) }
+
+// execute runs the command of the process's arguments, and returns the exit code.
+func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	out := &cli.Output{W: os.Stdout}
 	withoutSecrets()
@@ -70,7 +74,7 @@ func main() {
 	if logged := new(loggedError); err != nil && !errors.As(err, &logged) {
 		fmt.Fprintln(os.Stderr, "countersign:", redact.Error(err))
 	}
-	os.Exit(cli.Code(err))
+	return cli.Code(err)
 }
 
 // logger returns the process's logger. In each line, the logger masks the secrets of the environment and everything

@@ -15,13 +15,17 @@ import (
 var scratch string
 
 // The test binary is several programs. With the variable witnessEnv, it is the bot of the kill campaign. With the
-// variable copierEnv, it is a copier (see copierMain). Under the name countersign, it is the program itself.
+// variable copierEnv, it is a copier (see copierMain). With the variable residentEnv, it runs many commands of the program
+// (see residentMain). Under the name countersign, it is the program itself.
 func TestMain(m *testing.M) {
 	if conf := os.Getenv(witnessEnv); conf != "" {
 		os.Exit(witnessMain(conf))
 	}
 	if conf := os.Getenv(copierEnv); conf != "" {
 		os.Exit(copierMain(conf))
+	}
+	if os.Getenv(residentEnv) != "" {
+		os.Exit(residentMain())
 	}
 	testscript.Main(tests{m}, map[string]func(){"countersign": main})
 }

@@ -122,11 +122,12 @@ type moving struct {
 	admin             string
 	sam, teo          watcher
 	thread            string
+	resident          *resident
 }
 
 func newMoving(t *testing.T) *moving {
 	t.Helper()
-	m := &moving{processHarness: openProcessHarness(t)}
+	m := &moving{processHarness: openProcessHarness(t), resident: newResident(t)}
 	m.store, m.old, m.spare = filepath.Join(m.dir, "data", "bot.db"), filepath.Join(m.dir, "old.db"), filepath.Join(m.dir, "spare.db")
 	m.ok(os.Mkdir(filepath.Dir(m.store), 0o700))
 	m.env = append(m.env, "COUNTERSIGN_STORE=bolt:"+m.store)
@@ -185,21 +186,12 @@ func (m *moving) refused() {
 // The method "exits" runs the program and checks its exit code.
 func (m *moving) exits(code int, args ...string) string {
 	m.Helper()
-	path := programPath(m)
-	cmd := exec.CommandContext(m.Context(), path, args...)
-	cmd.Dir, cmd.Env = m.dir, append(plainEnv(), m.env...)
-	out, err := cmd.CombinedOutput()
-	var ended *exec.ExitError
-	got := cli.ExitDone
-	if errors.As(err, &ended) {
-		got = ended.ExitCode()
-	} else if err != nil {
-		m.Fatal(err)
-	}
+	got, out, errOut, err := m.resident.do(m.dir, append(plainEnv(), m.env...), args...)
+	m.ok(err)
 	if got != code {
-		m.Errorf("countersign %s ended with %d, want %d:\n%s", strings.Join(args, " "), got, code, out)
+		m.Errorf("countersign %s ended with %d, want %d:\n%s%s", strings.Join(args, " "), got, code, out, errOut)
 	}
-	return string(out)
+	return out + errOut
 }
 
 // The method "said" counts the lines of the log at ERROR that contain these words.

@@ -42,7 +42,7 @@ func TestPostgres(t *testing.T) {
 			env.Setenv("TWO", server.URL("two"))
 			env.Setenv("DAMAGED", server.URL("damaged"))
 			env.Setenv("GRANTS", grants)
-			return textLog(env)
+			return setUp(env)
 		},
 	})
 }

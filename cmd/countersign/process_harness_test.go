@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,20 +23,24 @@ type processHarness struct {
 	*testing.T
 	dir   string
 	base  string   // address of the workspace
-	slack *program // the workspace
+	slack *program // the workspace, if it has flags
 	env   []string // environment of the bot
 	http  bool     // Slack delivers over HTTP
 }
 
-// openProcessHarness starts a workspace with the given additional flags, and a model. The bot has the policy of
+// openProcessHarness starts a workspace and a model. With flags, the workspace is the program. The bot has the policy of
 // docs/policy.md, as countersign.yaml.
 func openProcessHarness(t *testing.T, flags ...string) *processHarness {
 	t.Helper()
 	p := &processHarness{T: t, dir: t.TempDir()}
 	model := httptest.NewServer(scriptedmodel.New(scriptedmodel.Config{APIKey: "sk-the-key"}))
 	t.Cleanup(model.Close)
-	p.slack = launch(t, p.dir, nil, append([]string{"workspace", "--addr", "127.0.0.1:0"}, flags...)...)
-	p.base = p.slack.says(`is open at (http://\S+)`)
+	if len(flags) > 0 {
+		p.slack = launch(t, p.dir, nil, append([]string{"workspace", "--addr", "127.0.0.1:0"}, flags...)...)
+		p.base = p.slack.says(`is open at (http://\S+)`)
+	} else {
+		p.base = openWorkspace(t)
+	}
 	doc, err := os.ReadFile("../../docs/policy.md")
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +59,26 @@ func openProcessHarness(t *testing.T, flags ...string) *processHarness {
 		"COUNTERSIGN_ADMIN_ADDR=127.0.0.1:0", "COUNTERSIGN_STORE=bolt:" + p.store(),
 	}
 	return p
+}
+
+// openWorkspace starts a workspace as the command workspace does, and returns its address.
+func openWorkspace(t *testing.T) string {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(nil)
+	base := "http://" + srv.Listener.Addr().String()
+	ws, err := workspace.New(workspace.Config{Seed: workspace.OpenSeed(), BaseURL: base, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Config.Handler = ws.Handler()
+	srv.Start()
+	t.Cleanup(func() {
+		if err := ws.Close(); err != nil {
+			t.Error(err)
+		}
+		srv.Close()
+	})
+	return base
 }
 
 func (p *processHarness) policy() string { return filepath.Join(p.dir, "countersign.yaml") }

@@ -19,8 +19,10 @@ import (
 // work. Slack delivers through Socket Mode, or over HTTP.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	t.Run("socket", func(t *testing.T) { testServe(t, openProcessHarness(t), "") })
-	t.Run("http", func(t *testing.T) { testServe(t, openProcessHarness(t).overHTTP(), "requests: ok\n") })
+	t.Run("socket", func(t *testing.T) { testServe(t, openProcessHarness(t, "--data", "workspace.json"), "") })
+	t.Run("http", func(t *testing.T) {
+		testServe(t, openProcessHarness(t, "--data", "workspace.json").overHTTP(), "requests: ok\n")
+	})
 }
 
 func testServe(t *testing.T, p *processHarness, requests string) {
@@ -59,13 +61,14 @@ func testServe(t *testing.T, p *processHarness, requests string) {
 }
 
 // TestStartTime limits the time that a start takes, because the bot does no work during a start. The goal is 300 ms.
-// The limit of the test is higher, because the machine may be busy.
+// The limit of the test is higher, because the machine may be busy. Of several starts, one has to be fast enough.
 func TestStartTime(t *testing.T) {
 	testkit.SkipIfShort(t)
 	const bound = 2 * time.Second
 	its := openProcessHarness(t)
 	check, serve := time.Hour, time.Hour
-	for range 5 {
+	starts := 0
+	for ; starts < 5 && (check > bound || serve > bound); starts++ {
 		p := launch(t, its.dir, its.env, "check")
 		if <-p.gone; p.err != nil {
 			t.Fatal(p.err)
@@ -76,7 +79,7 @@ func TestStartTime(t *testing.T) {
 		serve = min(serve, time.Since(p.began))
 		p.end(syscall.SIGKILL)
 	}
-	t.Logf("best of 5: countersign check ended after %s, serve was up after %s", check.Round(time.Millisecond), serve.Round(time.Millisecond))
+	t.Logf("best of %d: countersign check ended after %s, serve was up after %s", starts, check.Round(time.Millisecond), serve.Round(time.Millisecond))
 	if check > bound || serve > bound {
 		t.Errorf("that is above %s", bound)
 	}

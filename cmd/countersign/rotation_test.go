@@ -117,11 +117,12 @@ func TestTokenRotationOfAProcess(t *testing.T) {
 	write(t, file("refresh"), []byte(rotatingApp.RefreshToken))
 	p := openProcessHarness(t, "--seed", file("seed.json"))
 	p.env = append(p.env, "SLACK_BOT_TOKEN=", "SLACK_CLIENT_ID="+rotatingApp.ClientID, "SLACK_CLIENT_SECRET_FILE="+file("secret"), "SLACK_REFRESH_TOKEN_FILE="+file("refresh"))
+	its := newResident(t)
 	doctor := func(want string) {
 		t.Helper()
-		d := launch(t, p.dir, p.env, "doctor")
-		d.says("(" + want + ")")
-		<-d.gone
+		if _, out, _, err := its.do(p.dir, append(plainEnv(), p.env...), "doctor"); err != nil || !strings.Contains(out, want) {
+			t.Fatalf("doctor does not say %q, %v:\n%s", want, err, out)
+		}
 	}
 	doctor("WARN  the bot has no token of its own yet")
 	running, admin := p.serve()

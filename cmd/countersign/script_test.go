@@ -3,13 +3,14 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 
 	"countersign/agent/pins"
 	"countersign/internal/demo/scriptedmodel"
+	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/testkit"
 	"countersign/store/bolt"
@@ -32,13 +34,38 @@ import (
 func TestScripts(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, Setup: textLog, RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands, Setup: setUp, RequireExplicitExec: true})
 }
 
-// textLog makes the programs of a script write their log as text.
-func textLog(env *testscript.Env) error {
+// setUp makes the programs of a script write their log as text, and gives the script a resident.
+func setUp(env *testscript.Env) error {
 	env.Setenv("COUNTERSIGN_LOG_FORMAT", "text")
+	r := &resident{}
+	env.Values[scriptResidentKey{}] = r
+	env.Defer(func() {
+		if err := r.end(); err != nil {
+			env.T().Log(err)
+			env.T().FailNow()
+		}
+	})
 	return nil
+}
+
+type scriptResidentKey struct{}
+
+// run runs a command of the program with the script's directory and environment, and without input.
+func run(ts *testscript.TestScript, args []string) (code int, out string) {
+	if args[0] != "countersign" {
+		ts.Fatalf("%s is not the program", args[0])
+	}
+	list := filepath.Join(ts.Getenv("WORK"), ".tmp", "env")
+	ts.Check(ts.Exec("sh", "-c", "env -0 >'"+list+"'")) // a script's environment has no other way out
+	env := strings.Split(strings.TrimSuffix(ts.ReadFile(list), "\x00"), "\x00")
+	code, out, errOut, err := ts.Value(scriptResidentKey{}).(*resident).do(ts.MkAbs("."), env, args[1:]...)
+	ts.Check(err)
+	io.WriteString(ts.Stdout(), out)
+	io.WriteString(ts.Stderr(), errOut)
+	return code, out
 }
 
 // scriptCommands are the commands of scripts, in addition to running the program.
@@ -52,28 +79,25 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	code := 0
-	err = ts.Exec(args[1], args[2:]...)
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
-		code = ended.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if code != want {
+	if code, _ := run(ts, args[1:]); code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}
 }
 
-// shop POLICY… adds the sample shop as a server to each policy file that names no server. The command also writes the
-// pins of the shop's tools next to the policy file.
+// shop POLICY… starts the sample shop, and adds it as a server to each policy file that names no server. The shop keeps
+// its state in countersign-shop.json. The command also writes the pins of the shop's tools next to the policy file.
 func nameShop(ts *testscript.TestScript, _ bool, policies []string) {
+	s, err := shop.Open(ts.MkAbs("countersign-shop.json"), time.Now)
+	ts.Check(err)
+	web := httptest.NewServer(s.Handler())
+	ts.Defer(web.Close)
+	entry := strings.Replace(shopEntry, shopStart, fmt.Sprintf("url: %s/mcp\n    allow: [127.0.0.1]", web.URL), 1)
 	for _, policy := range policies {
 		path := ts.MkAbs(policy)
 		data, err := os.ReadFile(path)
 		ts.Check(err)
 		if !bytes.Contains(data, []byte("\nservers:")) {
-			data = append(data, shopEntry...)
+			data = append(data, entry...)
 		}
 		ts.Check(os.WriteFile(path, data, 0o600))
 		lock, err := shopPins()
@@ -194,20 +218,20 @@ func grab(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// eventually PATTERN countersign ARGS… repeats the program until its output matches. Each pause is three times as long
-// as the program took, so that the programs leave most of the processor time to the bot.
+// eventually PATTERN countersign ARGS… repeats the program until its output matches. Each pause is at least three times
+// as long as the program took, so that the programs leave most of the processor time to the bot.
 func eventually(ts *testscript.TestScript, _ bool, args []string) {
 	re := regexp.MustCompile("(?m)" + args[0])
 	var took time.Duration
-	for end := time.Now().Add(patience); ; time.Sleep(3 * took) {
+	for end := time.Now().Add(patience); ; time.Sleep(max(3*took, 200*time.Millisecond)) {
 		began := time.Now()
-		err := ts.Exec(args[1], args[2:]...)
+		code, out := run(ts, args[1:])
 		took = time.Since(began)
-		if err == nil && re.MatchString(ts.ReadFile("stdout")) {
+		if code == 0 && re.MatchString(out) {
 			return
 		}
 		if time.Now().After(end) {
-			ts.Fatalf("it does not say %s (%v)", args[0], err)
+			ts.Fatalf("it does not say %s (exit code %d)", args[0], code)
 		}
 	}
 }

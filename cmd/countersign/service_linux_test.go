@@ -58,7 +58,7 @@ func TestSystemdIsTold(t *testing.T) {
 	heard("WATCHDOG=1")
 
 	addr := strings.TrimPrefix(admin, "http://")
-	ask := commands{t, p.dir, []string{"COUNTERSIGN_ADMIN_ADDR=" + addr}}
+	ask := commands{t, p.dir, []string{"COUNTERSIGN_ADMIN_ADDR=" + addr}, newResident(t)}
 	ask.does(`^(ok)$`, "health")
 	ask.does(`^(store: ok)$`, "health", "--ready")
 	_, port, err := net.SplitHostPort(addr)
