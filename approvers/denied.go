@@ -67,7 +67,7 @@ const (
 // the person.
 type Denied struct {
 	Code   Code
-	Role   string    // title or name of a role: the role that may decide; for DeniedTool and DeniedCeiling, the person's role; for DeniedResolved, the role whose member ended the request
+	Role   string    // title or name of the role that may decide; for DeniedTool and DeniedCeiling, of the person's role; for DeniedResolved, of the role that ended the request
 	Need   Risk      // for DeniedCeiling and DeniedNotPeer: the ceiling that a role needs
 	By     PersonID  // for DeniedResolved, who decided; for DeniedStandIn, who can't be a stand-in; for other codes, who asked again, paused or resumed
 	State  State     // for DeniedResolved, how the request ended; for DeniedCounted, Rejected if the decision that counts is a rejection

@@ -49,7 +49,7 @@ type Decision struct {
 	At        time.Time     `json:"at"`
 	Fallen    bool          `json:"fallen,omitempty"` // the decision no longer counts: the arguments or the policy changed, or the person made another decision
 	Typed     bool          `json:"typed,omitempty"`  // the person confirmed the decision by typing a value
-	Took      time.Duration `json:"took,omitempty"`   // how long the person took: since the clicked message first showed these arguments or, if later, since the stage began. Zero: not known
+	Took      time.Duration `json:"took,omitempty"`   // time since the clicked message first showed these arguments or, if later, since the stage began. Zero: not known
 
 	WithoutToolPreview bool `json:"unforetold,omitempty"` // the tool preview was not ready when the person decided
 
@@ -122,7 +122,7 @@ type Request struct {
 	ClosedRole        string             `json:"closed_role,omitempty"`
 	Reason            string             `json:"reason,omitempty"`
 	Damaged           bool               `json:"damaged,omitempty"` // the request ended because its record was damaged; the fields were restored from its history and its call
-	Lost              bool               `json:"lost,omitempty"`    // the request ended because the store was restored from a backup; nobody knows what happened to the request after the backup
+	Lost              bool               `json:"lost,omitempty"`    // the store was restored from a backup, so nobody knows what happened to the request after the backup
 }
 
 // AskFacts are the facts at the time when the model proposed the call. They are stored, so the call can be planned

@@ -231,7 +231,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy), State: Rejected}
 	}
 	if r.CurrentStage().Rejects > 1 && r.agreedBefore(m.Who.ID) {
-		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // one person's approval and rejection can't both count; instead of rejecting, the person can revoke the approval
+		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // one person's approval and rejection can't both count, but the person can revoke the approval
 	}
 	if len(r.Decisions) >= MaxDecisions {
 		return r, nil, &Denied{Code: DeniedFull}

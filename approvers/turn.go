@@ -32,7 +32,7 @@ type Turn struct {
 	Problem      string     `json:"problem,omitempty"` // for a stopped turn: the sentence that people see
 	CanRetry     bool       `json:"can_retry,omitempty"`
 	Feedback     []Feedback `json:"ratings,omitempty"` // the latest feedback of each person
-	Stopping     string     `json:"halted,omitempty"`  // the sentence for people after somebody stopped the turn; the turn ends when its calls have ended. Empty: nobody stopped the turn
+	Stopping     string     `json:"halted,omitempty"`  // the sentence for people, if somebody stopped the turn; the turn then ends when its calls have ended
 }
 
 // Feedback is one person's rating of an answer.

@@ -13,7 +13,7 @@ import (
 type Conversation struct {
 	ID        string    `json:"id"` // random
 	Version   uint64    `json:"version"`
-	Place     string    `json:"place"`            // see the function Place; for a caller's request, the fingerprint of the call. A new conversation at a place replaces the old conversation
+	Place     string    `json:"place"`            // see the function Place; for a caller's request, the fingerprint of the call. A new conversation replaces the old one
 	Team      string    `json:"team"`             //
 	Channel   string    `json:"channel"`          // channel id, also for a direct message
 	Name      string    `json:"name,omitempty"`   // the channel's name, for people
@@ -80,7 +80,7 @@ type Message struct {
 	Edited       string             `json:"edited,omitempty"`   // Slack's ts of the edit that produced Text; empty: never edited
 	Calls        int                `json:"calls,omitempty"`    // number of tool calls in the step
 	At           time.Time          `json:"at"`
-	Gap          *approvers.Gap     `json:"gap,omitempty"` // the period in which the bot received nothing, if the message was written in this period; nil: the bot received the message in time
+	Gap          *approvers.Gap     `json:"gap,omitempty"` // the period without deliveries in which the message was written; nil: the bot received the message in time
 	// MessageEdit records that a person edited or deleted the message in Slack after the model received it. Otherwise,
 	// MessageEdit is nil. Text is always the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`

@@ -106,14 +106,14 @@ type OutboxMessage struct {
 	Rank          Rank        `json:"rank,omitempty"`
 	State         OutboxState `json:"state"`
 	Revision      uint64      `json:"want"`                // incremented with each change of the content
-	ShownRevision uint64      `json:"shown"`               // the Revision that Slack shows; for an expanded message, the Revision from which the messages for the recipients were last made
+	ShownRevision uint64      `json:"shown"`               // the Revision that Slack shows; for an expanded message, the Revision of the recipients' messages
 	KeepFrom      uint64      `json:"keep_from,omitempty"` // the store keeps no renderings of earlier Revisions, because they may contain texts that were erased since
 	Posts         uint64      `json:"posts"`               // how many renderings were posted
 	Hash          string      `json:"hash,omitempty"`      // hash of the rendering that Slack shows
 	Channel       string      `json:"channel,omitempty"`   // id of the channel in which Slack shows the message
 	TS            string      `json:"ts,omitempty"`        // ts of the Slack message; kept after the message was lost
 	ReplacedTS    string      `json:"old,omitempty"`       // ts of an earlier Slack message, which can no longer be edited and must be deleted
-	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or posted from the beginning again; the metadata in Slack has this number, too, so that a search skips lost messages
+	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or posted again. The metadata has this number, so that a search skips lost messages
 	RepostIfLost  bool        `json:"insist,omitempty"`    // if the bot finds that the message is lost, the bot posts it again immediately
 	Drafted       bool        `json:"drafted,omitempty"`   // the Slack message may have begun as a draft, which has no metadata that identifies it
 	DraftText     string      `json:"said,omitempty"`      // for a draft or a stopped turn: the part of the model's text that Slack shows
