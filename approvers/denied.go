@@ -56,7 +56,7 @@ const (
 	DeniedNoPause      Code = "no_pause"       // the person is not in a role that may pause everything
 	DeniedPaused       Code = "paused"         // everything is paused already
 	DeniedNotPaused    Code = "not_paused"     // nothing is paused
-	DeniedOften        Code = "often"          // the person has set too many absences today
+	DeniedOften        Code = "often"          // the person has set too many absences in the last 24 hours
 	DeniedAbandoned    Code = "abandoned"      // the bot gave up this delivery, because several processes crashed while they handled it
 	DeniedMasked       Code = "masked"         // the person has not seen the masked values
 	DeniedNoEdits      Code = "no_edits"       // the caller can't run the call with other arguments

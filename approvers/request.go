@@ -111,7 +111,7 @@ type Request struct {
 	RemindAt          time.Time          `json:"remind_at,omitzero"`   // when people are reminded next; zero: never
 	Reminded          int                `json:"reminded,omitempty"`   // reminders of the current stage
 	DeferredReminders []DeferredReminder `json:"owed,omitempty"`       // reminders that wait for the end of a do-not-disturb
-	Rounds            int                `json:"rounds,omitempty"`     // how often all people of the current stage were notified once more after the last lead
+	Rounds            int                `json:"rounds,omitempty"`     // how many further rounds of notifications the current stage has begun after the last lead (repeat)
 	Told              int                `json:"told,omitempty"`       // how many of the Rounds have already been announced
 	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
 	Unreached         *Unreached         `json:"unreached,omitempty"`  // whether people who may decide the current stage can see a card, if there is or was a problem; nil: no problem
