@@ -44,7 +44,7 @@ const (
 	DeniedUnfinished   Code = "unfinished"     // the run has not ended, so nobody can report its outcome yet
 	DeniedBreakGlass   Code = "glass"          // the policy does not allow break glass for the tool
 	DeniedReplaced     Code = "replaced"       // the clicked version or message has been replaced by a newer one
-	DeniedUnrecorded   Code = "unrecorded"     // Slack shows a version that the store does not have; the bot posts the card again
+	DeniedUnrecorded   Code = "unrecorded"     // Slack may have shown a version that the store does not have; the bot renders the message again
 	DeniedCopied       Code = "copied"         // the clicked message is not the one that the bot posted
 	DeniedForged       Code = "forged"         // the click contains a value that the bot did not put there
 	DeniedWorkspace    Code = "workspace"      // the click came from another workspace
@@ -52,11 +52,11 @@ const (
 	DeniedReturned     Code = "returned"       // the model already has the outcome, or was told that the outcome is unknown, so nobody can request another run
 	DeniedAgain        Code = "asked_again"    // a request to run the call again exists already
 	DeniedNotAgain     Code = "not_again"      // the call can't be requested again now
-	DeniedDamaged      Code = "damaged"        // the stored record was damaged, so the call was not run
+	DeniedDamaged      Code = "damaged"        // the request's stored record was damaged, so the bot ended the request
 	DeniedNoPause      Code = "no_pause"       // the person is not in a role that may pause everything
 	DeniedPaused       Code = "paused"         // everything is paused already
 	DeniedNotPaused    Code = "not_paused"     // nothing is paused
-	DeniedOften        Code = "often"          // the person has set too many absences today
+	DeniedOften        Code = "often"          // the person has set too many absences in the last 24 hours
 	DeniedAbandoned    Code = "abandoned"      // the bot gave up this delivery, because several processes crashed while they handled it
 	DeniedMasked       Code = "masked"         // the person has not seen the masked values
 	DeniedNoEdits      Code = "no_edits"       // the caller can't run the call with other arguments

@@ -20,7 +20,7 @@ func Open(in DecisionContext, r Request) (Request, []Event) {
 }
 
 // begin starts the clocks of the current stage. begin removes the leads and stand-ins of the previous stage. If
-// colleagues handed on the current stage before, the people to whom they handed it on stay invited. The parameter was
+// colleagues handed on the current stage before, the people to whom they handed it on stay invited. The parameter "was"
 // is the request before the transition.
 func (r Request) begin(in DecisionContext, why StageReason, was Request) (Request, Event) {
 	r.Joined, r.DeferredReminders, r.Reminded, r.Rounds, r.Told = nil, nil, 0, 0, 0

@@ -67,7 +67,7 @@ type Execution struct {
 	StartedAt    time.Time       `json:"started_at,omitzero"`
 	FinishedAt   time.Time       `json:"finished_at,omitzero"`
 	Result       string          `json:"result,omitempty"` // the tool's response, or the error's sentence
-	Unrun        bool            `json:"unrun,omitempty"`  // the execution failed without a run, because the tool's definition differed from the approved definition
+	Unrun        bool            `json:"unrun,omitempty"`  // the execution failed, and the tool was not called, for example because its definition had changed
 	ReportedBy   PersonID        `json:"reported_by,omitempty"`
 	LeftBy       PersonID        `json:"left_by,omitempty"` // the person who told the model that the outcome is unknown
 	Loss         Loss            `json:"loss,omitempty"`    // why the outcome is or was unknown; LossRestored is also set if the run had not begun in the backup

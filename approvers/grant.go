@@ -68,8 +68,8 @@ func (s GrantState) Open() bool { return s == GrantOffered || s == GrantLive }
 // ErrGrant means that the grant is not in force.
 var ErrGrant = errors.New("the grant is not in force")
 
-// over reports whether the grant is not in force at the given time. If the clock was set back, the parameter now can be
-// earlier than the time at which the grant was given. The grant is then not in force.
+// over reports whether the grant is not in force at the given time. If the clock was set back, this time can be before
+// the time at which the grant was given. The grant is then not in force.
 func (g Grant) over(now time.Time) bool {
 	return g.State != GrantLive || g.Left < 1 || now.Before(g.At) || !now.Before(g.Until)
 }

@@ -143,8 +143,9 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 	return "by the same people"
 }
 
-// sameLast reports whether the last stages of two plans name the same roles. The last stage of the plan now may also
-// name only some of these roles. In this case, the earlier stages of this plan must name no further roles.
+// sameLast reports whether the last stages of two plans name the same roles. The last stage of the later plan may also
+// name only some of these roles. In this case, each earlier stage of this plan must name no roles that the stage at its
+// place in the first plan does not name. Stages are counted from the last stage.
 func sameLast(before, now approvers.Plan) bool {
 	for back := 1; back <= len(before.Stages) && back <= len(now.Stages); back++ {
 		a, b := before.Stages[len(before.Stages)-back], now.Stages[len(now.Stages)-back]

@@ -82,7 +82,7 @@ type Request struct {
 	Execution         string             `json:"execution"` // the current execution's id; an edit makes a new execution
 	Args              json.RawMessage    `json:"args"`      // the execution's exact bytes
 	Digest            string             `json:"digest"`
-	Secrets           []string           `json:"secrets,omitempty"`  // the arguments that are masked wherever people other than the approvers can read them
+	Secrets           []string           `json:"secrets,omitempty"`  // the arguments whose values are masked; an approver sees the values in a reveal
 	Revealed          []Reveal           `json:"revealed,omitempty"` // to whom the masked values of the current arguments were shown
 	Preview           string             `json:"preview,omitempty"`
 	MadePreview       bool               `json:"preview_made,omitempty"`  // the policy and the tool give no preview, so Preview is made from the tool's title and the arguments
@@ -110,8 +110,8 @@ type Request struct {
 	EscalateAt        time.Time          `json:"escalate_at,omitzero"` // zero: nobody is left to notify
 	RemindAt          time.Time          `json:"remind_at,omitzero"`   // when people are reminded next; zero: never
 	Reminded          int                `json:"reminded,omitempty"`   // reminders of the current stage
-	DeferredReminders []DeferredReminder `json:"owed,omitempty"`       // reminders that wait for the end of a do-not-disturb
-	Rounds            int                `json:"rounds,omitempty"`     // how often all people of the current stage were notified once more after the last lead
+	DeferredReminders []DeferredReminder `json:"owed,omitempty"`       // reminders that one person gets later; see DeferredReminder
+	Rounds            int                `json:"rounds,omitempty"`     // how many further rounds of notifications the current stage has begun after the last lead (repeat)
 	Told              int                `json:"told,omitempty"`       // how many of the Rounds have already been announced
 	Gap               *RequestGap        `json:"gap,omitempty"`        // the last gap after which people were reminded; nil: none
 	Unreached         *Unreached         `json:"unreached,omitempty"`  // whether people who may decide the current stage can see a card, if there is or was a problem; nil: no problem

@@ -126,9 +126,10 @@ func stageList(p *Policy, stages []Stage) string {
 	return strings.Join(parts, ", then ")
 }
 
-// people returns the user ids of the roles' members who are not barred, and at most the number most. If the policy
-// names members by user group or e-mail address, open is true: only Slack can tell who these members are, so people
-// assumes that there are enough of them. After people has found most ids, it does not look for such members.
+// people returns the user ids of the roles' members who are not barred. The parameter "most" is the maximum number of
+// ids. If the policy names members by user group or e-mail address, open is true: only Slack can tell who these members
+// are, so the caller assumes that there are enough of them. After people has found that many ids, it does not look for
+// such members.
 func (p *Policy) people(roles []string, most int, barred []PersonID) (ids []string, open bool) {
 	for _, name := range roles {
 		r, _ := p.Role(name)

@@ -79,7 +79,8 @@ func LacksMore(r Request, p *Policy, people []Presence) bool {
 
 // recordPeople records whether enough people are left who may decide the current stage. The result named lacks is
 // NobodyLeft, TooFew or "". If there is another lead, that lead is asked, and nothing is recorded. If Slack refuses the
-// cards, the cause of that problem stays, and only the number of people is recorded, for CardShown.
+// cards, the cause of that problem stays unless nobody is left, and only the number of people is recorded, for
+// CardShown.
 func recordPeople(r Request, in DecisionContext, people []Presence) (out Request, lacks string) {
 	able, lacks := countPeople(r, in.Policy, people)
 	_, up := r.nextLead(in.Policy)

@@ -226,7 +226,7 @@ func TestHomeGrants(t *testing.T) {
 	h.atHome("teo", "-May run without asking")
 }
 
-// A Home tab that a person has not opened for a while has no buttons. When the person opens the tab, the buttons
+// A Home tab that a person has not opened for a while shows no requests. When the person opens the tab, the requests
 // appear.
 func TestHomeRests(t *testing.T) {
 	t.Parallel()

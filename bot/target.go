@@ -105,7 +105,7 @@ func (b *targets) ofClick(ctx context.Context, i interaction, a action, channel,
 		return target, err
 	}
 	// A message with an unrecorded version (errUnrecorded) may also be a copy or a duplicate. If it is, ofClick returns
-	// that error, because another click on this message can't help.
+	// the error of checkPlace, because another click on this message can't help.
 	if elsewhere := b.checkPlace(ctx, i, target, channel, ts); elsewhere != nil {
 		return target, elsewhere
 	}

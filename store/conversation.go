@@ -132,9 +132,9 @@ const (
 	SettingReceived     = "heard"     // the time up to which the bot received all messages, and the gap whose messages the bot is reading now; the value is a settings.Received
 	SettingFeedback     = "ratings/"  // followed by an agent: how people rated its answers; the value is a settings.Feedback
 	SettingRefusals     = "refused"   // what Slack refuses in this workspace, such as a kind of block
-	SettingCaller       = "caller/"   // followed by a caller's name: the caller's waiting requests; the value is a settings.Caller
+	SettingCaller       = "caller/"   // followed by a caller's name: the caller's waiting requests and hang-ups; the value is a settings.Caller
 	SettingReceiptKeys  = "receipts"  // the public keys that verify receipts; its value is a settings.ReceiptKeys
-	SettingWebhook      = "webhook/"  // followed by a caller's name: which deliveries to the caller's webhook succeeded or failed; the value is a settings.Webhook
+	SettingWebhook      = "webhook/"  // followed by a caller's name: the failures of deliveries to the caller's webhook since the last success; the value is a settings.Webhook
 	SettingSlackToken   = "token"     // the encrypted bot token of an app with token rotation; its value is a settings.SlackToken
 	SettingDemo         = "demo"      // without content; marks the store of a demo (option --store), which has no data of a real bot
 )

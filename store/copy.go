@@ -44,7 +44,7 @@ const (
 // Row is one row of a store in a form that every backend can read and write.
 type Row struct {
 	Part    Part
-	Record  []byte                 // for all other parts: the record as JSON (package record), with its version
+	Record  []byte                 // the record as JSON (package record), with its version; nil for the parts of the last four fields
 	Data    []byte                 // the bytes of a file, or the content of a policy
 	Counter Counter                // for PartCounters
 	Head    Head                   // for PartHeads

@@ -33,7 +33,7 @@ const (
 	OutboxPause         OutboxKind = "pause"      // tells the people who may resume that everything is paused; Ref: the pause, as named by the workflow
 	OutboxHome          OutboxKind = "home"       // a person's Home tab: requests that wait for them, their own requests, and more; Ref: as named by the workflow
 	OutboxStandstill    OutboxKind = "standstill" // tells a conversation that its messages wait for the end of a pause; Ref: a turn
-	OutboxGap           OutboxKind = "was_away"   // tells a conversation that a message arrived late, because the bot was not connected when it was written; Ref: a turn
+	OutboxGap           OutboxKind = "was_away"   // tells a conversation that the bot got a message late, because it received nothing when the message was written; Ref: a turn
 )
 
 // Note says what a notice is about.
@@ -113,7 +113,7 @@ type OutboxMessage struct {
 	Channel       string      `json:"channel,omitempty"`   // id of the channel in which Slack shows the message
 	TS            string      `json:"ts,omitempty"`        // ts of the Slack message; kept after the message was lost
 	ReplacedTS    string      `json:"old,omitempty"`       // ts of an earlier Slack message, which can no longer be edited and must be deleted
-	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or posted again. The metadata has this number, so that a search skips lost messages
+	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or replaced by a new one. The metadata has this number, so that a search skips lost messages
 	RepostIfLost  bool        `json:"insist,omitempty"`    // if the bot finds that the message is lost, the bot posts it again immediately
 	Drafted       bool        `json:"drafted,omitempty"`   // the Slack message may have begun as a draft, which has no metadata that identifies it
 	DraftText     string      `json:"said,omitempty"`      // for a draft or a stopped turn: the part of the model's text that Slack shows
@@ -165,7 +165,7 @@ func HomeRef(user string) string { return SettingHomes + "/" + user }
 // Home is the state of the Home tab of one person.
 type Home struct {
 	At       time.Time  `json:"at"`              // when the owner last opened the tab
-	Idle     bool       `json:"rests,omitempty"` // the owner has not opened the tab for a while, so it has no buttons until the owner opens it
+	Idle     bool       `json:"rests,omitempty"` // the owner has not opened the tab for a while, so it shows no requests until the owner opens it
 	Pages    []HomePage `json:"pages,omitempty"` // the current page of each part; a part that is not listed shows its first page
 	ViewHash string     `json:"looks,omitempty"` // hash of the content that Slack shows, without the references in its buttons
 }

@@ -25,7 +25,7 @@ const (
 	TimerGrant         TimerKind = "grant"    // end an expired grant or offer; Ref: a grant
 	TimerPause         TimerKind = "pause"    // update messages after a pause or resume; Ref: SettingPause
 	TimerChannel       TimerKind = "place"    // move open messages out of a channel that the bot lost; Ref: the channel's id or name
-	TimerHome          TimerKind = "home"     // remove the buttons of a Home tab that its owner has not opened for a while; Ref: its outbox message
+	TimerHome          TimerKind = "home"     // empty a Home tab that its owner has not opened for a while; Ref: its outbox message
 	TimerHomes         TimerKind = "homes"    // refresh Home tabs in use after a change; Ref: SettingHomes
 	TimerRepost        TimerKind = "repost"   // post a lost message again, before its deadline; Ref: an outbox message
 	TimerLeftover      TimerKind = "leftover" // delete messages whose deletion Slack refused before; Ref: their outbox message

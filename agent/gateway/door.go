@@ -98,9 +98,9 @@ var NotFound error = notFound
 // answer.
 func Extend(w http.ResponseWriter) { extend(w) }
 
-// Explain returns a sentence about an error for the caller. The result again is the delay before the caller should try
-// again, or zero if the delay is unknown. If the error is internal, callers must not read its text, and the result
-// known is false.
+// Explain returns a sentence about an error for the caller. The result "again" is the delay before the caller should
+// try again, or zero if the delay is unknown. If the error is internal, callers must not read its text, and the result
+// "known" is false.
 func Explain(err error) (text string, again time.Duration, known bool) {
 	var p problem
 	if !errors.As(err, &p) {

@@ -232,7 +232,7 @@ func (h *hook) decide(ctx context.Context) Answer {
 }
 
 // attempt makes one attempt to get a decision. If this call can't use the record's request, attempt removes the record,
-// and the result again is true. For example, an earlier call or another process has used the approval, or the request
+// and the result "again" is true. For example, an earlier call or another process has used the approval, or the request
 // has ended.
 func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, again bool, err error) {
 	h.gate.Patience = cmp.Or(h.patience, askTries)

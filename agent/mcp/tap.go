@@ -127,8 +127,8 @@ func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
 	return o.with("params", params.with("arguments", f.args).bytes()).bytes(), f, nil
 }
 
-// The method in processes a message of the server. It returns the message for the SDK, or nil if the message is
-// dropped. The parameter of is the call on whose stream the message came, or nil if there is no such call.
+// The method "in" processes a message of the server. It returns the message for the SDK, or nil if the message is
+// dropped. The parameter "of" is the call on whose stream the message came, or nil if there is no such call.
 func (t *tap) in(raw []byte, of *flight) []byte {
 	o, err := readMessage(raw)
 	if err != nil {

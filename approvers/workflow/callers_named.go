@@ -83,7 +83,7 @@ func (w *Callers) Name(ctx context.Context, client approvers.Client, key, reques
 	})
 }
 
-// name makes a key refer to a request. The parameter of is the request's conversation.
+// name makes a key refer to a request. The parameter "of" is the request's conversation.
 func (t callersTx) name(client approvers.Client, key string, of store.Conversation) error {
 	id := conversationOf(client, key)
 	conv, err := t.Conversation(id)

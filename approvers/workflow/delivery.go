@@ -39,7 +39,7 @@ func (w *Outbox) delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		if err != nil {
 			return err
 		}
-		lost := cur.Round != s.Round // the Slack message was deleted after the bot had posted it
+		lost := cur.Round != s.Round // since s was rendered, the Slack message was deleted, or a new one must replace it
 		posted := !lost && cur.TS != s.TS
 		if !lost {
 			cur.Channel, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError, cur.RepostIfLost, cur.ReplacedTS = s.Channel, s.TS, s.Revision, hash, "", false, ""
@@ -173,7 +173,7 @@ func (w *Outbox) Unchanged(ctx context.Context, s store.OutboxMessage) error {
 			return err
 		}
 		if cur.Round != s.Round {
-			return nil // the Slack message was deleted since
+			return nil // since s was rendered, the Slack message was deleted, or a new one must replace it
 		}
 		cur.ShownRevision = s.Revision
 		return t.homes.settled(cur, s.Revision)

@@ -163,7 +163,7 @@ func (t Tx) EraseHomes() (erased int, err error) {
 	})
 }
 
-// Idle removes the buttons of a Home tab if the person has not opened the tab for homeWatched.
+// Idle empties a Home tab that the person has not opened for homeWatched: the tab then shows no requests.
 func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 	return w.update(ctx, "idle home", func(t *tx) error {
 		if _, still, err := jobs.Reread(t, timer); err != nil || !still {
@@ -203,7 +203,7 @@ func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage,
 		home.ViewHash = looks
 		cur.Home, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError = &home, s.TS, s.Revision, view.HashOf(p.Body), ""
 		cur.Posts++
-		if s.Home.Idle { // this version has no buttons, and Erase would not find its texts
+		if s.Home.Idle { // this version shows no requests, so the store keeps no version of the tab
 			if _, err := t.EraseRenderings(cur.ID, 0); err != nil {
 				return err
 			}

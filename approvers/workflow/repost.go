@@ -28,7 +28,7 @@ func (w *Outbox) MarkLost(ctx context.Context, s store.OutboxMessage) error {
 	return w.update(ctx, "mark lost", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)
 		if err != nil || cur.Round != s.Round || cur.TS != s.TS {
-			return err // the bot has posted the message again
+			return err // the loss is already recorded, or the outbox message has a newer Slack message
 		}
 		return t.reposts.markLost(cur)
 	})

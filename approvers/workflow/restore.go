@@ -19,7 +19,7 @@ type Restoration struct {
 	Backup string             // name of the backup file, or address of the restored database, for the record
 	Hash   string             // SHA-256 of the file in hex; empty for a database
 	Taken  time.Time          // when the backup was made
-	Loss   *Loss              // set if the operator accepted that the store is older than its signed heads; nil: the store was restored from a backup
+	Loss   *Loss              // set if the operator accepted that the store is older than its signed heads; nil: the store was restored from a backup, or salvaged
 
 	older bool // the file was damaged: rows may have an old state, and audit records may be missing
 }

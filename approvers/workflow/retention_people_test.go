@@ -298,12 +298,12 @@ func TestRetentionOfHomeTimes(t *testing.T) {
 		h.clock.pass(89 * aDay)
 		retain(0)
 		h.clock.pass(2 * aDay)
-		retain(2) // of U0001 and U0003; the bot still has to remove the buttons from the tab of U0002
+		retain(2) // of U0001 and U0003; the bot still has to empty the tab of U0002
 		if home("U0001").ID != "" || home("U0002").ID == "" || home("U0003").ID != "" {
 			t.Errorf("the times are %+v, %+v, %+v", home("U0001").Home, home("U0002").Home, home("U0003").Home)
 		}
 		h.ok(h.Homes.Idle(h.ctx(), h.timers(store.TimerHome)[home("U0002").ID]))
-		retain(0) // Slack has not shown the tab without buttons yet
+		retain(0) // Slack has not shown the empty tab yet
 		show("U0002")
 		retain(1)
 		h.ok(h.Homes.Open(h.ctx(), "", "U0001", "", 0))

@@ -266,7 +266,7 @@ type tx struct {
 	interrupts    map[handled]bool                 // the handlers that this transaction interrupts
 	log           []note                           // log lines, written after the commit
 
-	denials      map[denial]int  // the transaction's denied attempts: for each kind, how many there are in total
+	denials      map[denial]int  // for each kind of denied attempt in the transaction: how many there have been, including earlier transactions
 	changedCalls map[string]bool // changed calls of other agents; the agents that wait for these calls are woken after the commit
 	replied      []string        // ended questions of tools (elicitations); the waiting runs are woken after the commit
 

@@ -11,7 +11,7 @@ type connections struct {
 	mu    sync.Mutex
 	up    [sockets]bool
 	hurry [sockets]func() // makes a connection that is backing off retry immediately
-	said  bool            // none has already reported that no connection is up
+	said  bool            // since the last connection ended, the method none has returned true
 	until time.Time       // when the last connection ended
 }
 

@@ -39,7 +39,7 @@ func TestCallIsRepeatedWhileItsAnswerIsSent(t *testing.T) {
 }
 
 // The answer about a call that was open in a restored backup says that the call may have run. The answer must not
-// contain the promise that a repeated call is made only once.
+// promise that a repeated call is not made again.
 func TestLostCall(t *testing.T) {
 	s := gateway.State{Status: "voided", Disposition: gateway.Uncertain, Reason: "check first"}
 	out, err := json.Marshal(finished(s, view.CallerRequest{Request: &approvers.Request{Lost: true}}, false))

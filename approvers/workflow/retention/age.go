@@ -155,7 +155,7 @@ func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, be
 			gone = false
 			now, err := t.Conversation(id)
 			if over = err == nil && now.Version == c.Version; !over {
-				return store.IgnoreNotFound(err) // the conversation has got a message since, or was erased
+				return store.IgnoreNotFound(err) // the conversation has changed since, or was erased
 			}
 			if len(part) > 0 {
 				return eraseTexts(t, part)

@@ -49,7 +49,7 @@ func GrantOwnerOf(r store.Reader, e approvers.Execution) (approvers.PersonID, er
 }
 
 // Grants lists the grants in force, oldest first. Each entry has the grant's conversation, and the direct message about
-// the grant to the person who.
+// the grant to the person in the parameter "who".
 func (v *Reader) Grants(ctx context.Context, who approvers.PersonID) (out []ListedGrant, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
 		out = nil

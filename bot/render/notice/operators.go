@@ -153,8 +153,7 @@ func cardsUnseen(t wording.Titles, p settings.Problem) *block.RichText {
 }
 
 // lacksPeople describes requests that nobody can decide any more, or for which too few people are left. The parameters
-// is and was begin the sentence about the problem. is is for a problem that continues, and was is for a problem that
-// has ended.
+// "is" and "was" begin the sentence about the problem: "is" if the problem continues, and "was" if it has ended.
 func lacksPeople(t wording.Titles, p settings.Problem, is, was string) *block.RichText {
 	var roles []string
 	for _, role := range strings.Split(p.Of, "\n") {
