@@ -478,3 +478,14 @@ func TestTransitionsDoNotShareMemory(t *testing.T) {
 		t.Error("an edit marked the decisions of the request that it came from")
 	}
 }
+
+// A click on a damaged request says that the request did not run, unless its run had begun before the damage was found.
+func TestDamagedRequestIsOver(t *testing.T) {
+	for state, code := range map[approvers.State]approvers.Code{
+		approvers.Voided: approvers.DeniedDamaged, approvers.Consumed: approvers.DeniedResolved,
+	} {
+		if d := (approvers.Request{State: state, Damaged: true}).Over(); d.Code != code {
+			t.Errorf("the denial for a damaged request with state %s is %s, want %s", state, d.Code, code)
+		}
+	}
+}

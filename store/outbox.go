@@ -113,7 +113,7 @@ type OutboxMessage struct {
 	Channel       string      `json:"channel,omitempty"`   // id of the channel in which Slack shows the message
 	TS            string      `json:"ts,omitempty"`        // ts of the Slack message; kept after the message was lost
 	ReplacedTS    string      `json:"old,omitempty"`       // ts of an earlier Slack message, which can no longer be edited and must be deleted
-	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or replaced by a new one. The metadata has this number, so that a search skips lost messages
+	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or replaced. The metadata has this number, so that a search skips lost messages
 	RepostIfLost  bool        `json:"insist,omitempty"`    // if the bot finds that the message is lost, the bot posts it again immediately
 	Drafted       bool        `json:"drafted,omitempty"`   // the Slack message may have begun as a draft, which has no metadata that identifies it
 	DraftText     string      `json:"said,omitempty"`      // for a draft or a stopped turn: the part of the model's text that Slack shows
