@@ -8,7 +8,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -53,6 +55,17 @@ func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("skipped because of -short")
+	}
+}
+
+// RapidChecks sets the number of cases of a package's property tests, unless the flag -rapid.checks sets it. TestMain
+// calls it.
+func RapidChecks(n int) {
+	if slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasPrefix(arg, "-rapid.checks") }) {
+		return
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(n)); err != nil {
+		panic(err)
 	}
 }
 
