@@ -127,7 +127,8 @@ func (t sealsTx) sealed(last store.Head, origin string) (s store.Setting, now se
 	return s, now, nil
 }
 
-// s.made reports whether the state s belongs to the head h: s must have the tree of h, and the key that signed h.
+// The method "made" reports whether the state belongs to the head h. Then the state has the tree of h, and the key that
+// signed h.
 func (s sealed) made(h approvers.Head, signed string) bool {
 	root, err := s.Tree.Root()
 	return err == nil && root == h.Root && s.Tree.Size == h.Size && approvers.SignedBy(signed, s.Key)

@@ -118,8 +118,8 @@ func (p *workerPool) behind(due []store.Timer) (n int) {
 }
 
 // rest returns how long the pool may sleep: until the first timer of a held lane is due, but at most for poll, or for
-// idle if no lane is held. rest ignores a first timer that is already due: it is being handled, or waits for a free
-// worker.
+// idle if no lane is held. If the first timer is already due, a worker handles it, or it waits for a free worker. So rest
+// ignores this timer.
 func (p *workerPool) rest() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
