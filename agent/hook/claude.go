@@ -29,8 +29,8 @@ var claudeCode = dialect{
 	},
 	leave:  leaveWithMessage,
 	events: claudeEvents,
-	// For the event PreToolUse, both members deny the call: "decision" is the older form. For any other event, Claude Code
-	// reports an error, because the answer names the event PreToolUse.
+	// This answer always names the event PreToolUse. If the unread event was PreToolUse, both members of the answer deny
+	// the call: "decision" is the older form. If it was another event, the names differ, and Claude Code reports an error.
 	unread: func(reason string) []byte {
 		return encode(object{"decision": "block", "reason": reason, "hookSpecificOutput": object{
 			"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason,

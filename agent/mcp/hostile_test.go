@@ -94,8 +94,9 @@ func TestHostileServers(t *testing.T) {
 		{"changes its tool in silence", fails, "differs from the pinned one"},
 	}
 	before := runtime.NumGoroutine()
-	for _, tt := range tests {
+	for i, tt := range tests {
 		t.Run(tt.role, func(t *testing.T) {
+			testkit.EveryOther(t, "COUNTERSIGN_HOSTILE", i)
 			l := quick()
 			l.ready, l.backoff, l.backoffTo = 500*time.Millisecond, time.Second, time.Second // starts few processes
 			if tt.role == "hangs at the handshake" || tt.role == "hangs at the list" {

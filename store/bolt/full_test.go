@@ -58,8 +58,9 @@ func TestFullDiskForOne(t *testing.T) {
 	})
 }
 
-// If a closure returns an error and its commit fails, Update returns the error of the commit. The closure may have read
-// writes of earlier closures, and the failed commit may have lost these writes.
+// Closures that wait at the same time share one commit. If a closure returns an error and the shared commit fails, Update
+// returns the error of the commit and not the closure's own error. The closure may have read writes of earlier closures,
+// and the failed commit may have lost these writes.
 func TestOwnErrorBesideFailedCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var file *os.File

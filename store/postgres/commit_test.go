@@ -77,7 +77,8 @@ func TestLostCommit(t *testing.T) {
 }
 
 // If the client gives up a COMMIT that has not reached the server yet, the client fences the connection. When the
-// COMMIT reaches the server later, the server refuses the COMMIT. The test only fences the connection.
+// COMMIT reaches the server later, the server refuses the COMMIT. In this test, no COMMIT is late: the test fences the
+// connection itself, and then commits.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

@@ -75,7 +75,7 @@ func eraseAll(tx store.Tx, chain string) error {
 	return err
 }
 
-// pruneAll prunes a chain of one record.
+// pruneAll prunes a whole chain, which must have one record.
 func pruneAll(tx store.Tx, chain string) error {
 	n, err := tx.PruneChain(chain)
 	if err == nil && n != 1 {

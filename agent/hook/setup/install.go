@@ -292,7 +292,7 @@ func squeeze(text string) string {
 }
 
 // Apply writes a change to the file. The first installation leaves a backup of existing settings beside the file. An
-// uninstallation deletes the backup if it restores the original bytes.
+// uninstallation that restores the original bytes deletes the backup.
 func (c Change) Apply() error {
 	path := c.Path
 	if real, err := filepath.EvalSymlinks(path); err == nil {
