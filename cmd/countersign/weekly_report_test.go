@@ -81,7 +81,7 @@ func (b weeks) wants(what string, n int, lines ...string) {
 	}
 }
 
-// reportState returns the stored report, and the state of its outbox message.
+// reportState returns the week of the stored report, and the state of the report's outbox message.
 func (b weeks) reportState() (week string, state store.OutboxState) {
 	b.Helper()
 	b.view(func(r store.Reader) error {

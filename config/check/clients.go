@@ -41,8 +41,8 @@ func (c *checker) clients() {
 	}
 }
 
-// onlyOwner finds calls of a client whose only possible approver is the client's owner. The owner can't approve these
-// calls.
+// onlyOwner finds calls that only the client's owner could approve. Because owners can't approve calls of their own
+// clients, nobody can approve these calls.
 func (c *checker) onlyOwner(path string, client approvers.Client, tool string) {
 	t, _ := c.policy.Tool(tool, client.Agent)
 	if client.Owner == "" || t.SelfApproval {

@@ -95,8 +95,8 @@ func (q *queue) close() {
 	q.ring()
 }
 
-// finish sets the outcome for the caller. The error of the commit replaces the closure's own error, because the closure
-// may have read writes that were not committed.
+// finish sets the outcome for the caller. If the commit failed, its error replaces the closure's own error. The closure
+// may have failed because of rows that another closure wrote in the same transaction, and these rows were not stored.
 func (j *job) finish(commit error) {
 	if commit != nil {
 		j.err = commit
