@@ -112,7 +112,7 @@ var malformedAnswers = []malformed{
 	{name: "an error that is a word", body: stream(`{"id":"x","error":"overloaded"}`, end("stop")), fails: true, failed: causeDown, worth: true},
 	{name: "an error event: too long", body: stream(`{"error":{"message":"This model's maximum context length is 8192 tokens","type":"invalid_request_error","code":"context_length_exceeded"}}`), fails: true, failed: causeLong},
 
-	// Calls whose pieces are hard to distinguish.
+	// Streams in which it is hard to tell to which call a piece belongs.
 	{name: "no index, ids", body: stream(one(-1, "c1", "issue_refund", good), one(-1, "c2", "set_price", `{"price":1}`), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},
 	{name: "no index, id in the first piece only", body: stream(one(-1, "c1", "issue_refund", ""), one(-1, "", "", good[:9]), one(-1, "", "", good[9:]), end("tool_calls")), runs: []string{"issue_refund " + good}},
 	{name: "no index, no id", body: stream(one(-1, "", "issue_refund", good), one(-1, "", "set_price", `{"price":1}`), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},

@@ -134,8 +134,8 @@ func rawHidden(s string) (rune, bool) {
 	return 0, !utf8.ValidString(s)
 }
 
-// shownAsStored compares a card and the form of all arguments with the stored bytes. Both must show what is signed and
-// what would run.
+// shownAsStored compares a card, and the Slack form that shows all arguments, with the stored bytes. Both must show what
+// is signed and what would run.
 func shownAsStored(r approvers.Request) (whole bool, fault string) {
 	v := wording.View{Model: bottest.ViewModel(r), WorkspaceURL: bottest.WorkspaceURL}
 	d, body, err := Draw(v)

@@ -50,7 +50,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// answered returns a response that looks like the response of a proxy.
+// answered returns a response with this status, header and body. The request itself is not carried out.
 func answered(status int, header, body string) *http.Response {
 	rec := httptest.NewRecorder()
 	if name, value, ok := strings.Cut(header, ": "); ok {
