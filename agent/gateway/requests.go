@@ -101,11 +101,10 @@ func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers
 	}
 	call.Edits = f.accepts(call.Mode)
 	wait = f.whole("wait", 0, maxWait)
-	if _, given := of["on_behalf_of"]; given && !slackUser.MatchString(call.For) {
-		f.wrong("on_behalf_of must be the id of a Slack user, such as U0123ABCD")
-	}
-	if client.ActsFor != "" && call.For != "" && call.For != client.ActsFor {
-		f.wrong("on_behalf_of is another person than the token is for")
+	if _, given := of["on_behalf_of"]; given {
+		if err := CheckOnBehalfOf(client, call.For); err != nil {
+			f.wrong("on_behalf_of %s", err)
+		}
 	}
 	if args, ok := of["args"]; !ok || args.Kind() != '{' {
 		f.wrong("args must be an object")
@@ -115,6 +114,17 @@ func (g *Gateway) store(w http.ResponseWriter, r *http.Request, client approvers
 	}
 	id, again, err = g.Callers.Propose(r.Context(), call)
 	return id, again, wait, err
+}
+
+// CheckOnBehalfOf checks the person for whom a client says that it acts.
+func CheckOnBehalfOf(client approvers.Client, user string) error {
+	switch {
+	case !slackUser.MatchString(user):
+		return errors.New("must be the id of a Slack user, such as U0123ABCD")
+	case client.ActsFor != "" && user != client.ActsFor:
+		return errors.New("is another person than the token is for")
+	}
+	return nil
 }
 
 // accepts reports whether the client can use arguments that approvers have changed.

@@ -34,6 +34,9 @@ const (
 	ranAtKey       = "countersign/ran_at"
 )
 
+// onBehalfOfKey is the key of _meta in calls.
+const onBehalfOfKey = "countersign/on_behalf_of"
+
 // briefToken is the token of the client "brief". The gateway holds a call of this client for only one second.
 const briefToken = "cs_the-token-of-brief"
 
@@ -129,8 +132,11 @@ func (a mcpAnswer) request() string {
 }
 
 func (c mcpClient) callIn(ctx context.Context, tool, args string) mcpAnswer {
-	p := &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)}
-	p.SetProgressToken("p-" + tool)
+	return c.callWith(ctx, &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)})
+}
+
+func (c mcpClient) callWith(ctx context.Context, p *mcp.CallToolParams) mcpAnswer {
+	p.SetProgressToken("p-" + p.Name)
 	r, err := c.CallTool(ctx, p)
 	if err != nil {
 		return mcpAnswer{err: err}
@@ -313,6 +319,20 @@ func TestMCP(t *testing.T) {
 	current.does("countersign.answer", `{"request":"`+asked.request()+`","question":0,"text":"Yes, by the carrier"}`)
 	teo.sees("countersign", "", "Was it insured?", "Yes, by the carrier")
 	current.does("countersign.withdraw", `{"request":"`+asked.request()+`"}`)
+
+	// The person for whom the client says that it acts can't decide the call.
+	actsFor := func(person any) mcpAnswer {
+		return brief.callWith(t.Context(), &mcp.CallToolParams{Name: "issue_refund", Arguments: json.RawMessage(refundOf("10")), Meta: mcp.Meta{onBehalfOfKey: person}})
+	}
+	for _, person := range []any{"sam", "", 7} {
+		if a := actsFor(person); a.err == nil || !strings.Contains(a.err.Error(), "must be the id of a Slack user") {
+			t.Errorf("a call for the person %v: %+v", person, a)
+		}
+	}
+	forTeo := brief.wants(actsFor("U0002"), "", "waits for Finance")
+	if anonymous := brief.wants(brief.call("issue_refund", refundOf("10")), "", "waits for Team Lead"); anonymous.request() == forTeo.request() {
+		t.Error("a call for nobody continues the request of a call for a person")
+	}
 
 	// Sixteen identical calls at the same moment become one request.
 	var ends sync.WaitGroup

@@ -75,9 +75,13 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 	if own, ok := s.own[params.Name]; ok {
 		return own.call(s, ctx, x, req, args)
 	}
+	person, err := onBehalfOf(x.client, params.Meta)
+	if err != nil {
+		return nil, err
+	}
 	task := x.task || declaresTasks(params.Meta)
 	id, again, err := s.propose(ctx, x, workflow.CallerCall{
-		Client: x.client, Mode: approvers.ExecuteMode, Tool: params.Name, Args: args, Edits: true, Waits: !task,
+		Client: x.client, Mode: approvers.ExecuteMode, Tool: params.Name, Args: args, For: person, Edits: true, Waits: !task,
 	})
 	var problem *workflow.CallerProblem
 	if errors.As(err, &problem) && problem.Code == workflow.CallerTool {
@@ -90,6 +94,19 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 		return s.createTask(ctx, x, id, again)
 	}
 	return s.hold(ctx, x, req, id, again)
+}
+
+// onBehalfOf returns the Slack user for whom a client says that it acts.
+func onBehalfOf(client approvers.Client, meta mcp.Meta) (string, error) {
+	v, given := meta[onBehalfOfKey]
+	if !given {
+		return "", nil
+	}
+	user, _ := v.(string)
+	if err := gateway.CheckOnBehalfOf(client, user); err != nil {
+		return "", invalid(onBehalfOfKey + " in _meta " + err.Error())
+	}
+	return user, nil
 }
 
 // propose proposes a call. If the workflow finds an earlier identical call, the answer to the earlier call may be on

@@ -14,6 +14,9 @@ import (
 	"countersign/approvers/workflow/view"
 )
 
+// onBehalfOfKey is the key of _meta in calls.
+const onBehalfOfKey = "countersign/on_behalf_of"
+
 // Keys of _meta in results.
 const (
 	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition" // defined in the draft SEP-2848
