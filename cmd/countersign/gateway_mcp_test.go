@@ -403,17 +403,36 @@ func TestMCPTypeScript(t *testing.T) {
 	node, modules := mcpClients(t, "the official TypeScript SDKs of MCP, and its Inspector, were")
 	p, _, ci := openGateway(t)
 	teo := p.watcher("teo")
+	approves := func(amount int) func() {
+		return func() { teo.clicks("countersign", "", "Approve", fmt.Sprintf("Refund of $%d.00", amount)) }
+	}
+	asks := func(question string) {
+		teo.clicks("countersign", "", "Details…", "Refund of $7.00")
+		teo.clicksInForm("Ask…")
+		teo.fills("reason", question)
+	}
+	const asked = "asked elicitation Team Lead asks before the call is decided: "
 	for _, sdk := range []struct {
 		script, version string
-		first           int // amount of the first refund
 		steps           []string
+		after           map[int]func() // what Teo does after a line
 	}{
-		{"sdk1.mjs", "2025-11-25", 1, []string{"held ok approved-executed", "timeout -32001", "again", "repeated ok approved-executed", "task working true", "task ok approved-executed", "cancel cancelled"}},
-		{"sdk2.mjs", "2026-07-28", 5, []string{"held ok approved-executed", "timeout REQUEST_TIMEOUT", "again", "repeated ok approved-executed", "task", "task ok approved-executed", "direct ok approved-executed"}},
+		{"sdk1.mjs", "2025-11-25", []string{
+			"held ok approved-executed", "timeout -32001", "again", "repeated ok approved-executed", "task working true", "task ok approved-executed", "cancel cancelled",
+		}, map[int]func(){0: approves(1), 3: approves(2), 5: approves(3)}},
+		{"sdk2.mjs", "2026-07-28", []string{
+			"held ok approved-executed", "timeout REQUEST_TIMEOUT", "again", "repeated ok approved-executed", "task", asked + "Was it insured? answer", asked + "Since when? answer", "task ok approved-executed",
+			"direct ok approved-executed",
+		}, map[int]func(){0: approves(5), 3: approves(6), 5: func() { asks("Was it insured?") }, 6: func() {
+			teo.sees("countersign", "", "Was it insured?", "Yes, by the carrier")
+			asks("Since when?")
+		}, 7: func() {
+			teo.sees("countersign", "", "Since when?", "The person who was asked declined to answer.")
+			approves(7)()
+		}}},
 	} {
 		said, ended := nodeClient(t, sdk.script, ci)
 		wants := append([]string{"connected " + sdk.version + " issue_refund,search_orders,send_email,countersign.answer,countersign.result,countersign.withdraw"}, sdk.steps...)
-		approve := map[int]int{0: 0, 3: 1, 5: 2} // the refund that Teo approves, by the line after which he approves it
 		for i, want := range wants {
 			select {
 			case got := <-said:
@@ -426,8 +445,8 @@ func TestMCPTypeScript(t *testing.T) {
 			case <-time.After(patience):
 				t.Fatalf("%s does not say %q", sdk.script, want)
 			}
-			if n, ok := approve[i]; ok {
-				teo.clicks("countersign", "", "Approve", fmt.Sprintf("Refund of $%d.00", sdk.first+n))
+			if act, ok := sdk.after[i]; ok {
+				act()
 			}
 		}
 		ended()

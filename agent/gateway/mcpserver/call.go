@@ -263,18 +263,22 @@ func (s *Server) readOrStart(ctx context.Context, x *exchange, id string) (gatew
 }
 
 // asks reports whether an approver's question waits for the caller's answer.
-func asks(s gateway.State) bool {
-	_, ok := open(s)
-	return ok
+func asks(s gateway.State) bool { return len(openQuestions(s)) > 0 }
+
+// open returns the first of the open questions.
+func open(s gateway.State) (q gateway.Question, ok bool) {
+	if all := openQuestions(s); len(all) > 0 {
+		return all[0], true
+	}
+	return q, false
 }
 
-// open returns the first unanswered question of a request that waits for a decision.
-func open(s gateway.State) (q gateway.Question, ok bool) {
-	i := slices.IndexFunc(s.Questions, func(q gateway.Question) bool { return q.Answer == "" })
-	if len(s.WaitsFor) == 0 || i < 0 {
-		return q, false
+// openQuestions returns the unanswered questions of a request that waits for a decision.
+func openQuestions(s gateway.State) []gateway.Question {
+	if len(s.WaitsFor) == 0 {
+		return nil
 	}
-	return s.Questions[i], true
+	return slices.DeleteFunc(slices.Clone(s.Questions), func(q gateway.Question) bool { return q.Answer != "" })
 }
 
 // progress returns a function that sends the client a progress message about the waiting call. If the client did not

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"countersign/agent/gateway"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -45,5 +47,48 @@ func TestLostCall(t *testing.T) {
 	out, err := json.Marshal(finished(s, view.CallerRequest{Request: &approvers.Request{Lost: true}}, false))
 	if err != nil || !strings.Contains(string(out), "It is not known whether the call was decided, or ran: check first.") || strings.Contains(string(out), "not made again") {
 		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// A client gets an approver's questions as forms only if the client declares that it can show forms.
+func TestElicits(t *testing.T) {
+	for declared, want := range map[string]bool{
+		`{}`: false, `{"elicitation":{}}`: true, `{"elicitation":{"form":{}}}`: true, `{"elicitation":{"form":{},"url":{}}}`: true, `{"elicitation":{"url":{}}}`: false, `{"elicitation":true}`: false,
+	} {
+		var can any
+		if err := json.Unmarshal([]byte(declared), &can); err != nil {
+			t.Fatal(err)
+		}
+		if got := elicits(mcp.Meta{mcp.MetaKeyClientCapabilities: can}); got != want {
+			t.Errorf("%s: %t, want %t", declared, got, want)
+		}
+	}
+}
+
+func TestInputRequests(t *testing.T) {
+	s := gateway.State{WaitsFor: []string{"Team Lead"}, Questions: []gateway.Question{{Question: 0, Text: "Why?", By: "Team Lead", Answer: "Because."}, {Question: 2, Text: "When?", By: "Team Lead"}}}
+	if out := inputRequests(s); len(out) != 1 || out["question-2"] == nil {
+		t.Errorf("the open questions are %v", out)
+	}
+	s.WaitsFor = nil // the request is decided
+	if out := inputRequests(s); len(out) != 0 {
+		t.Errorf("a decided request has the open questions %v", out)
+	}
+}
+
+func TestElicited(t *testing.T) {
+	for response, want := range map[string]string{
+		`{"action":"accept","content":{"answer":"Yes"}}`: "Yes",
+		`{"action":"decline"}`:                           "The person who was asked declined to answer.",
+		`{"action":"cancel"}`:                            "The person who was asked closed the question without an answer.",
+		`{"action":"accept"}`:                            "",
+		`{"action":"accept","content":{"answer":7}}`:     "",
+		`{"action":"accept","content":{"answer":"` + strings.Repeat("é", maxText+1) + `"}}`: "",
+		`{"content":{"answer":"Yes"}}`: "",
+		`7`:                            "",
+	} {
+		if got, err := elicited(json.RawMessage(response)); got != want || (err != nil) != (want == "") {
+			t.Errorf("%.60s: %q, %v; want %q", response, got, err, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -59,10 +60,19 @@ func withTasks(of *mcp.InitializeResult) (mcp.Result, error) {
 	return &result{members: out}, nil
 }
 
+// elicits reports whether a message declares that the client can ask its user to fill in a form.
+func elicits(meta mcp.Meta) bool {
+	can, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
+	kinds, ok := can["elicitation"].(map[string]any)
+	_, form := kinds["form"]
+	return ok && (form || len(kinds) == 0)
+}
+
 // taskParams has the parameters of a method about a task.
 type taskParams struct {
 	mcp.ParamsBase
-	TaskID string `json:"taskId"`
+	TaskID         string                     `json:"taskId"`
+	InputResponses map[string]json.RawMessage `json:"inputResponses"` // by the key of the question
 }
 
 // errUndeclared is the answer to a method of the extension from a client that does not declare the extension.
@@ -73,7 +83,7 @@ var errUndeclared = &jsonrpc.Error{
 
 // addTaskMethods adds the methods of both forms of tasks.
 func (s *Server) addTaskMethods(server *mcp.Server) error {
-	about := func(do func(context.Context, *exchange, string) (mcp.Result, error)) func(context.Context, *mcp.ServerSession, *taskParams) (mcp.Result, error) {
+	about := func(do func(context.Context, *exchange, *taskParams) (mcp.Result, error)) func(context.Context, *mcp.ServerSession, *taskParams) (mcp.Result, error) {
 		return func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (mcp.Result, error) {
 			x := exchangeOf(ctx)
 			if p == nil {
@@ -82,7 +92,7 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 			if modern(x.version) && !declaresTasks(p.Meta) {
 				return nil, errUndeclared
 			}
-			out, err := do(ctx, x, p.TaskID)
+			out, err := do(ctx, x, p)
 			var problem *workflow.CallerProblem
 			if errors.As(err, &problem) && problem.Code == workflow.CallerNotFound {
 				return nil, invalid("There is no such task.")
@@ -135,9 +145,10 @@ func (s *Server) createTask(ctx context.Context, x *exchange, id string, again b
 
 // The statuses of tasks.
 const (
-	taskWorking   = "working"
-	taskCompleted = "completed"
-	taskCancelled = "cancelled"
+	taskWorking       = "working"
+	taskInputRequired = "input_required"
+	taskCompleted     = "completed"
+	taskCancelled     = "cancelled"
 )
 
 // task returns a request as a task, in the form of the client's protocol version.
@@ -173,27 +184,50 @@ func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) m
 	return out
 }
 
-// getTask handles tasks/get. If the client uses the extension, getTask also returns the result.
-func (s *Server) getTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
-	state, rec, err := s.now(ctx, x, id)
+// inputRequests returns the approvers' unanswered questions as requests to the client's user.
+func inputRequests(s gateway.State) members {
+	out := members{}
+	for _, q := range openQuestions(s) {
+		out[questionKey(q)] = map[string]any{"method": "elicitation/create", "params": map[string]any{
+			"mode": "form", "message": fmt.Sprintf("%s asks before the call is decided: %s", q.By, q.Text),
+			"requestedSchema": map[string]any{
+				"type": "object", "required": []string{"answer"},
+				"properties": map[string]any{"answer": map[string]any{"type": "string", "title": "Answer", "minLength": 1, "maxLength": maxText}},
+			},
+		}}
+	}
+	return out
+}
+
+// questionKey returns the key of a question in inputRequests. A task never has two questions with the same key.
+func questionKey(q gateway.Question) string { return fmt.Sprint("question-", q.Question) }
+
+// getTask handles tasks/get. If the client uses the extension, getTask also returns the result, or the approvers'
+// questions.
+func (s *Server) getTask(ctx context.Context, x *exchange, p *taskParams) (mcp.Result, error) {
+	state, rec, err := s.now(ctx, x, p.TaskID)
 	if err != nil {
 		return nil, err
 	}
 	out := task(x, state, rec, s.Now())
 	if modern(x.version) {
 		out["resultType"] = "complete"
+		if requests := inputRequests(state); len(requests) > 0 && elicits(p.Meta) {
+			out["status"], out["inputRequests"] = taskInputRequired, requests
+		}
 		if out["status"] == taskCompleted {
 			out["result"] = &complete{finished(state, rec, false)}
 		}
 		if state.Over() {
-			s.answers(x, id)
+			s.answers(x, p.TaskID)
 		}
 	}
 	return &result{members: out}, nil
 }
 
 // taskResult handles tasks/result of the protocol 2025-11-25. taskResult waits for the result.
-func (s *Server) taskResult(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
+func (s *Server) taskResult(ctx context.Context, x *exchange, p *taskParams) (mcp.Result, error) {
+	id := p.TaskID
 	state, rec, _, err := s.await(ctx, x, id, longest, gateway.State.Settled, func(gateway.State) {})
 	switch {
 	case errors.Is(err, errHungUp):
@@ -211,7 +245,7 @@ func (s *Server) taskResult(ctx context.Context, x *exchange, id string) (mcp.Re
 }
 
 // listTasks handles tasks/list of the protocol 2025-11-25. listTasks returns the tasks that wait for people.
-func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Result, error) {
+func (s *Server) listTasks(ctx context.Context, x *exchange, _ *taskParams) (mcp.Result, error) {
 	ids, err := s.Views.CallerPending(ctx, x.client.Name)
 	if err != nil {
 		return nil, err
@@ -233,7 +267,8 @@ func (s *Server) listTasks(ctx context.Context, x *exchange, _ string) (mcp.Resu
 
 // cancelTask handles tasks/cancel. cancelTask withdraws the request. If the call has begun or ended, the task stays
 // unchanged.
-func (s *Server) cancelTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
+func (s *Server) cancelTask(ctx context.Context, x *exchange, p *taskParams) (mcp.Result, error) {
+	id := p.TaskID
 	err := s.Callers.Withdraw(ctx, x.client, id, "")
 	var problem *workflow.CallerProblem
 	late := errors.As(err, &problem) && problem.Code == workflow.CallerOver
@@ -256,11 +291,54 @@ func (s *Server) cancelTask(ctx context.Context, x *exchange, id string) (mcp.Re
 	return &result{members: task(x, state, rec, s.Now())}, nil
 }
 
-// updateTask handles tasks/update. updateTask changes nothing, because the tasks of this server need no input from
-// the client.
-func (s *Server) updateTask(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
-	if _, _, err := s.now(ctx, x, id); err != nil {
+// updateTask handles tasks/update: it passes the answers of the client's user to the approvers. updateTask ignores
+// answers to questions that are not open.
+func (s *Server) updateTask(ctx context.Context, x *exchange, p *taskParams) (mcp.Result, error) {
+	state, _, err := s.now(ctx, x, p.TaskID)
+	if err != nil {
 		return nil, err
 	}
+	for _, q := range openQuestions(state) {
+		raw, given := p.InputResponses[questionKey(q)]
+		if !given {
+			continue
+		}
+		says, err := elicited(raw)
+		if err == nil {
+			err = s.Callers.Answer(ctx, x.client, p.TaskID, q.Question, says)
+		}
+		var problem *workflow.CallerProblem
+		if errors.As(err, &problem) && problem.Code == workflow.CallerNoQuestion {
+			continue // another answer was faster, or the request was decided
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	return &result{members: members{"resultType": "complete"}}, nil
+}
+
+// elicited returns what the client's user answered. If the user gave no answer, the approvers are told so.
+func elicited(raw json.RawMessage) (string, error) {
+	var of struct {
+		Action  string `json:"action"`
+		Content struct {
+			Answer string `json:"answer"`
+		} `json:"content"`
+	}
+	if err := json.Unmarshal(raw, &of); err != nil {
+		return "", invalid("a response must have an action and, with the action accept, a content with an answer")
+	}
+	switch of.Action {
+	case "accept":
+		if n := len([]rune(of.Content.Answer)); n < 1 || n > maxText {
+			return "", invalid("the answer must have 1 to 3000 characters")
+		}
+		return of.Content.Answer, nil
+	case "decline":
+		return "The person who was asked declined to answer.", nil
+	case "cancel":
+		return "The person who was asked closed the question without an answer.", nil
+	}
+	return "", invalid("the action must be accept, decline or cancel")
 }

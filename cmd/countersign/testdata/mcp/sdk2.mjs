@@ -43,9 +43,14 @@ const rawDispatch = async (request, options) => {
   const text = await response.text();
   return JSON.parse(text.startsWith("{") ? text : text.slice(text.lastIndexOf("data: ") + 6));
 };
+const answers = [{ action: "accept", content: { answer: "Yes, by the carrier" } }, { action: "decline" }];
 const session = createTaskSessionFromClient(client, {
   endpointId: "gateway", rawDispatch,
-  v2RequestFraming: { protocolVersion, clientInfo: info, clientCapabilities: { extensions: { "io.modelcontextprotocol/tasks": {} } } },
+  v2RequestFraming: { protocolVersion, clientInfo: info, clientCapabilities: { elicitation: {}, extensions: { "io.modelcontextprotocol/tasks": {} } } },
+  onInputRequest: async ({ kind, params }) => {
+    console.log("asked", kind, params.message, Object.keys(params.requestedSchema.properties).join());
+    return answers.shift();
+  },
 });
 const execution = await session.callTool("issue_refund", refund(7));
 console.log("task");
