@@ -11,6 +11,7 @@ import (
 
 	"countersign/bot/rotation"
 	"countersign/internal/demo/workspace"
+	"countersign/internal/testkit"
 )
 
 // rotatingApp has the credentials of the app in rotatingSeed.
@@ -85,6 +86,7 @@ func TestTokenRotation(t *testing.T) {
 
 // While the bot token has ended and can't be renewed, messages wait as during an outage of Slack.
 func TestTokenNotRenewedForHours(t *testing.T) {
+	testkit.SkipIfShort(t)
 	inSeededTime(t, rotatingSeed(), func(b *synctestHarness) { b.app = rotatingApp }, func(b *synctestHarness) {
 		b.asksAndApproves("1")
 		b.pass(2 * time.Hour) // then the bot asks Slack again who writes

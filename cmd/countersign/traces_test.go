@@ -106,6 +106,7 @@ func linksTo(s, other tracetest.SpanStub) bool {
 // and a new process replaces one of them. All spans belong to one trace, which is a tree. No span has a text, an
 // argument, or the name or id of a person.
 func TestTraceOfAJourney(t *testing.T) {
+	testkit.SkipIfShort(t)
 	t.Parallel()
 	for _, several := range []bool{false, true} {
 		t.Run(strings.TrimSpace("journey"+amongReplicas(several)), func(t *testing.T) {
