@@ -279,7 +279,8 @@ func TestRetentionOfSetAside(t *testing.T) {
 	aside := func() (n int) {
 		t.Helper()
 		h.ok(h.store.Close())
-		db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, ReadOnly: true})
+		// Not ReadOnly: bbolt would not unlock the file, and a process that another test starts could then keep the lock.
+		db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType, NoFreelistSync: true})
 		h.ok(err)
 		h.ok(errors.Join(db.View(func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte("set_aside")).ForEach(func(_, value []byte) error {

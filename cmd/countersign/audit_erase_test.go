@@ -139,7 +139,8 @@ func rowsWith(t *testing.T, path, text string) map[string]int {
 	for skip := range 3 { // the base64 of a text depends on the text's position
 		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(text[skip:skip+15])))
 	}
-	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	// Not ReadOnly: bbolt would not unlock the file, and a process that another test starts could then keep the lock.
+	raw, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -274,7 +274,8 @@ func putBack(before, after map[string]map[string]string) (undo []func(tx *bbolt.
 // read returns the current rows of the audit.
 func (s *auditFixture) read() (rows map[string]map[string]string) {
 	s.Helper()
-	raw, err := bbolt.Open(s.path, 0o600, &bbolt.Options{ReadOnly: true})
+	// Not ReadOnly: bbolt would not unlock the file, and a process that another test starts could then keep the lock.
+	raw, err := bbolt.Open(s.path, 0o600, &bbolt.Options{NoFreelistSync: true})
 	if err != nil {
 		s.Fatal(err)
 	}

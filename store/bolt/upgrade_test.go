@@ -173,7 +173,8 @@ func TestUpgrade(t *testing.T) {
 
 func lastTransaction(t *testing.T, path string) (id int) {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	// Not ReadOnly: bbolt would not unlock the file, and a process that another test starts could then keep the lock.
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
