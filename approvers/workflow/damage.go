@@ -26,7 +26,7 @@ import (
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
 // mostDamaged is how many times update may repeat its transaction after closeDamaged has closed a damaged record.
-// mostTogether is the maximum number of damaged records that closeDamaged closes in one transaction.
+// mostTogether is the maximum number of damaged records that closeDamaged passes to closeAll.
 const (
 	mostDamaged  = 16
 	mostTogether = 64
@@ -88,14 +88,15 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
 var closingOrder = []string{"conversations", "turns", "calls", "executions", "requests"}
 
 // closeAll handles damaged records in three steps. The first step sets all damaged records aside. The second step
-// rebuilds the records. The third step ends the requests, runs and turns of the rebuilt records.
+// rebuilds the records. If this step reads another damaged record that comes later in closingOrder, closeAll handles
+// this record, too. The third step ends the requests, runs and turns of the rebuilt records.
 func (t damageTx) closeAll(all []store.Damage) error {
-	all = slices.SortedStableFunc(slices.Values(all), func(a, b store.Damage) int {
-		return cmp.Compare(slices.Index(closingOrder, a.Bucket), slices.Index(closingOrder, b.Bucket))
-	})
 	type damaged struct {
 		store.Damage
 		of []string // the ids of the records to which the damaged record belongs
+	}
+	inOrder := func(a, b damaged) int {
+		return cmp.Compare(slices.Index(closingOrder, a.Bucket), slices.Index(closingOrder, b.Bucket))
 	}
 	var aside []damaged
 	for _, x := range all {
@@ -107,9 +108,23 @@ func (t damageTx) closeAll(all []store.Damage) error {
 			aside = append(aside, damaged{x, of})
 		}
 	}
+	slices.SortStableFunc(aside, inOrder)
 	var ends []func() error
-	for _, x := range aside {
+	for i := 0; i < len(aside); i++ {
+		x := aside[i]
 		end, err := t.rebuild(x.Damage, x.of)
+		var other *store.DamagedError
+		if errors.As(err, &other) && other.ID != "" && inOrder(x, damaged{Damage: other.Damage}) < 0 {
+			// Without this branch, closeDamaged would start again for each of a conversation's lost runs.
+			of, done, moved := t.moveAside(other.Damage)
+			if moved == nil && done {
+				aside = append(aside, damaged{other.Damage, of})
+				slices.SortStableFunc(aside[i:], inOrder)
+				i-- // x comes again
+				continue
+			}
+			err = cmp.Or(moved, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -632,7 +647,7 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 		return nil, err
 	}
 	runs, err := t.Executions(id)
-	if err != nil && !errors.Is(err, store.ErrDamaged) { // damaged runs may be more than mostTogether, and are not needed
+	if err != nil && !errors.Is(err, store.ErrDamaged) { // damaged runs are closed later, and are not needed here
 		return nil, err
 	}
 	var turns []string

@@ -66,10 +66,10 @@ func TestSalvagedStore(t *testing.T) {
 	t.Logf("seed=%d: of %d pages, one to three were destroyed in %d stores: %d rows in the new stores, %d lost records and texts of the history, each named", seed, pages, destroyed, rows, named)
 }
 
-// A request or run is lost together with the messages of its conversation and the audit records of the request, and
-// perhaps with the conversation. So neither messages nor audit records lead to the call. The salvaged store must have
-// no open work, and must not say of a run that had begun that nothing was run. The first call was edited often, so more
-// runs of its conversation are lost than are closed in one transaction.
+// A request, run or call is lost together with the messages of its conversation and the audit records of the request,
+// and perhaps with the conversation. So neither messages nor audit records lead to the call. The salvaged store must
+// have no open work, and must not say of a run that had begun that nothing was run. The first call was edited often, so
+// more runs of its conversation are lost than closeDamaged passes to closeAll.
 func TestSalvagedWithoutMessages(t *testing.T) {
 	testkit.SkipIfShort(t)
 	w := wreckable(t)
@@ -96,7 +96,7 @@ func TestSalvagedWithoutMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, r := range w.requests[:len(w.requests)/2] { // the other half is the same
-		for _, lost := range []string{"requests", "executions", "requests executions", "requests conversations", "requests conversations executions"} {
+		for _, lost := range []string{"requests", "executions", "requests executions", "requests conversations", "requests conversations executions", "calls executions", "calls requests executions"} {
 			path := filepath.Join(t.TempDir(), "store.db")
 			if err := os.WriteFile(path, w.file, 0o600); err != nil {
 				t.Fatal(err)
