@@ -53,7 +53,7 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	err := transact(ctx, what, fn)
 	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
 		var row *store.DamagedError
-		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage) {
+		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage, nil) {
 			break
 		}
 		err = transact(ctx, what, fn)
@@ -63,13 +63,14 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 
 // closeDamaged closes the request, run, call or turn that a damaged record is about. If closeDamaged reads more damaged
 // records, it closes them in the same transaction. Two damaged records may refer to each other. If closeDamaged returns
-// true, the failed work can be tried again.
-func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
+// true, the failed work can be tried again. The parameter waiting is the result of waitingTurns. If waiting is nil,
+// closeDamaged calls waitingTurns if necessary.
+func (w *core) closeDamaged(ctx context.Context, x store.Damage, waiting map[string][]string) bool {
 	if x.ID == "" {
 		return false
 	}
 	for all := []store.Damage{x}; ; {
-		err := w.transactUnder(ctx, "close what is damaged", func(t *tx) error { return t.damage.closeAll(all) }) // the damaged record may be the policy in force
+		err := w.transactUnder(ctx, "close what is damaged", func(t *tx) error { return t.damage.closeAll(all, waiting) }) // the damaged record may be the policy in force
 		var other *store.DamagedError
 		if errors.As(err, &other) && other.ID != "" && len(all) < mostTogether && !slices.ContainsFunc(all, func(d store.Damage) bool {
 			return d.Bucket == other.Bucket && d.ID == other.ID && d.Key == other.Key
@@ -90,7 +91,7 @@ var closingOrder = []string{"conversations", "turns", "calls", "executions", "re
 // closeAll handles damaged records in three steps. The first step sets all damaged records aside. The second step
 // rebuilds the records. If this step reads another damaged record that comes later in closingOrder, closeAll handles
 // this record, too. The third step ends the requests, runs and turns of the rebuilt records.
-func (t damageTx) closeAll(all []store.Damage) error {
+func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) error {
 	type damaged struct {
 		store.Damage
 		of []string // the ids of the records to which the damaged record belongs
@@ -112,7 +113,7 @@ func (t damageTx) closeAll(all []store.Damage) error {
 	var ends []func() error
 	for i := 0; i < len(aside); i++ {
 		x := aside[i]
-		end, err := t.rebuild(x.Damage, x.of)
+		end, err := t.rebuild(x.Damage, x.of, waiting)
 		var other *store.DamagedError
 		if errors.As(err, &other) && other.ID != "" && inOrder(x, damaged{Damage: other.Damage}) < 0 {
 			// Without this branch, closeDamaged would start again for each of a conversation's lost runs.
@@ -167,7 +168,7 @@ func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error
 
 // rebuild replaces a record that was set aside. The result end is a function that ends the record's request, run or
 // turn. closeAll calls end after all damaged records are rebuilt. end may be nil.
-func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err error) {
+func (t damageTx) rebuild(x store.Damage, of []string, waiting map[string][]string) (end func() error, err error) {
 	owner := ""
 	if len(of) > 0 {
 		owner = of[0]
@@ -182,7 +183,7 @@ func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err er
 	case "turns":
 		return t.rebuildTurn(x.ID, owner)
 	case "conversations":
-		return t.rebuildConversation(x.ID, owner)
+		return t.rebuildConversation(x.ID, owner, waiting)
 	case "inbox":
 		return nil, t.ClearTimer(store.TimerInbox, x.ID)
 	}
@@ -633,7 +634,7 @@ func (t damageTx) closeCalls(turn approvers.Turn) (approvers.Turn, error) {
 
 // rebuildConversation replaces a damaged conversation. The data of the new conversation come from the conversation's
 // address and its current turn. The conversation's messages, runs and timers name its turns.
-func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
+func (t damageTx) rebuildConversation(id, place string, waiting map[string][]string) (func() error, error) {
 	if ofCaller(id) {
 		return t.rebuildCallersConversation(id, place)
 	}
@@ -657,16 +658,12 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	for _, e := range runs {
 		turns = append(turns, e.Turn)
 	}
-	thinks, err := t.Timers(store.TimerThink, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	for _, timer := range thinks {
-		if timer.Affinity == store.ToConversation+id {
-			turns = append(turns, timer.Ref)
+	if waiting == nil {
+		if waiting, err = waitingTurns(t); err != nil {
+			return nil, err
 		}
 	}
-	for _, id := range turns {
+	for _, id := range append(turns, waiting[id]...) {
 		if id == "" {
 			continue
 		}
@@ -680,6 +677,17 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 		}
 	}
 	return nil, t.PutConversation(conv)
+}
+
+// waitingTurns lists the ids of the turns that have a timer, by conversation. It reads the timers of all turns.
+func waitingTurns(r store.Reader) (map[string][]string, error) {
+	timers, err := r.Timers(store.TimerThink, math.MaxInt32)
+	waiting := map[string][]string{}
+	for _, timer := range timers {
+		conversation := strings.TrimPrefix(timer.Affinity, store.ToConversation)
+		waiting[conversation] = append(waiting[conversation], timer.Ref)
+	}
+	return waiting, err
 }
 
 // rebuildCallersConversation replaces the damaged conversation of a caller's request. The data of the new conversation
