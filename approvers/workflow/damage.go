@@ -231,7 +231,10 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	if store.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	began = began || err == nil && e.State != approvers.ExecutionNone && !e.Unrun // the stored run also counts, because audit records may be lost
+	// The stored run also counts, because audit records may be lost. If the run was lost, too, rebuildRun has rebuilt it
+	// before (see closingOrder), and presumed has decided whether it had begun. So rebuildRequest needs no rule for lost
+	// runs.
+	began = began || err == nil && e.State != approvers.ExecutionNone && !e.Unrun
 	if began || call.Outcome != "" {
 		r.State, r.ClosedAt, r.Reason = approvers.Consumed, t.now, whyDamaged
 		if !began {
