@@ -26,7 +26,7 @@ import (
 const whyDamaged = "its record in the store is damaged, so nothing was run"
 
 // mostDamaged is how many times update may repeat its transaction after closeDamaged has closed a damaged record.
-// mostTogether is the maximum number of damaged records that closeDamaged closes in one transaction.
+// mostTogether is the maximum number of damaged records that closeDamaged passes to closeAll.
 const (
 	mostDamaged  = 16
 	mostTogether = 64
@@ -53,7 +53,7 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	err := transact(ctx, what, fn)
 	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
 		var row *store.DamagedError
-		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage) {
+		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage, nil) {
 			break
 		}
 		err = transact(ctx, what, fn)
@@ -63,13 +63,14 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 
 // closeDamaged closes the request, run, call or turn that a damaged record is about. If closeDamaged reads more damaged
 // records, it closes them in the same transaction. Two damaged records may refer to each other. If closeDamaged returns
-// true, the failed work can be tried again.
-func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
+// true, the failed work can be tried again. The parameter waiting is the result of waitingTurns. If waiting is nil,
+// closeDamaged calls waitingTurns if necessary.
+func (w *core) closeDamaged(ctx context.Context, x store.Damage, waiting map[string][]string) bool {
 	if x.ID == "" {
 		return false
 	}
 	for all := []store.Damage{x}; ; {
-		err := w.transactUnder(ctx, "close what is damaged", func(t *tx) error { return t.damage.closeAll(all) }) // the damaged record may be the policy in force
+		err := w.transactUnder(ctx, "close what is damaged", func(t *tx) error { return t.damage.closeAll(all, waiting) }) // the damaged record may be the policy in force
 		var other *store.DamagedError
 		if errors.As(err, &other) && other.ID != "" && len(all) < mostTogether && !slices.ContainsFunc(all, func(d store.Damage) bool {
 			return d.Bucket == other.Bucket && d.ID == other.ID && d.Key == other.Key
@@ -88,14 +89,15 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage) bool {
 var closingOrder = []string{"conversations", "turns", "calls", "executions", "requests"}
 
 // closeAll handles damaged records in three steps. The first step sets all damaged records aside. The second step
-// rebuilds the records. The third step ends the requests, runs and turns of the rebuilt records.
-func (t damageTx) closeAll(all []store.Damage) error {
-	all = slices.SortedStableFunc(slices.Values(all), func(a, b store.Damage) int {
-		return cmp.Compare(slices.Index(closingOrder, a.Bucket), slices.Index(closingOrder, b.Bucket))
-	})
+// rebuilds the records. If this step reads another damaged record that comes later in closingOrder, closeAll handles
+// this record, too. The third step ends the requests, runs and turns of the rebuilt records.
+func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) error {
 	type damaged struct {
 		store.Damage
 		of []string // the ids of the records to which the damaged record belongs
+	}
+	inOrder := func(a, b damaged) int {
+		return cmp.Compare(slices.Index(closingOrder, a.Bucket), slices.Index(closingOrder, b.Bucket))
 	}
 	var aside []damaged
 	for _, x := range all {
@@ -107,9 +109,23 @@ func (t damageTx) closeAll(all []store.Damage) error {
 			aside = append(aside, damaged{x, of})
 		}
 	}
+	slices.SortStableFunc(aside, inOrder)
 	var ends []func() error
-	for _, x := range aside {
-		end, err := t.rebuild(x.Damage, x.of)
+	for i := 0; i < len(aside); i++ {
+		x := aside[i]
+		end, err := t.rebuild(x.Damage, x.of, waiting)
+		var other *store.DamagedError
+		if errors.As(err, &other) && other.ID != "" && inOrder(x, damaged{Damage: other.Damage}) < 0 {
+			// Without this branch, closeDamaged would start again for each of a conversation's lost runs.
+			of, done, moved := t.moveAside(other.Damage)
+			if moved == nil && done {
+				aside = append(aside, damaged{other.Damage, of})
+				slices.SortStableFunc(aside[i:], inOrder)
+				i-- // x comes again
+				continue
+			}
+			err = cmp.Or(moved, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -152,7 +168,7 @@ func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error
 
 // rebuild replaces a record that was set aside. The result end is a function that ends the record's request, run or
 // turn. closeAll calls end after all damaged records are rebuilt. end may be nil.
-func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err error) {
+func (t damageTx) rebuild(x store.Damage, of []string, waiting map[string][]string) (end func() error, err error) {
 	owner := ""
 	if len(of) > 0 {
 		owner = of[0]
@@ -167,7 +183,7 @@ func (t damageTx) rebuild(x store.Damage, of []string) (end func() error, err er
 	case "turns":
 		return t.rebuildTurn(x.ID, owner)
 	case "conversations":
-		return t.rebuildConversation(x.ID, owner)
+		return t.rebuildConversation(x.ID, owner, waiting)
 	case "inbox":
 		return nil, t.ClearTimer(store.TimerInbox, x.ID)
 	}
@@ -215,7 +231,10 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	if store.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	began = began || err == nil && e.State != approvers.ExecutionNone && !e.Unrun // the stored run also counts, because audit records may be lost
+	// The stored run also counts, because audit records may be lost. If the run was lost, too, rebuildRun has rebuilt it
+	// before (see closingOrder), and presumed has decided whether it had begun. So rebuildRequest needs no rule for lost
+	// runs.
+	began = began || err == nil && e.State != approvers.ExecutionNone && !e.Unrun
 	if began || call.Outcome != "" {
 		r.State, r.ClosedAt, r.Reason = approvers.Consumed, t.now, whyDamaged
 		if !began {
@@ -618,7 +637,7 @@ func (t damageTx) closeCalls(turn approvers.Turn) (approvers.Turn, error) {
 
 // rebuildConversation replaces a damaged conversation. The data of the new conversation come from the conversation's
 // address and its current turn. The conversation's messages, runs and timers name its turns.
-func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
+func (t damageTx) rebuildConversation(id, place string, waiting map[string][]string) (func() error, error) {
 	if ofCaller(id) {
 		return t.rebuildCallersConversation(id, place)
 	}
@@ -632,7 +651,7 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 		return nil, err
 	}
 	runs, err := t.Executions(id)
-	if err != nil && !errors.Is(err, store.ErrDamaged) { // damaged runs may be more than mostTogether, and are not needed
+	if err != nil && !errors.Is(err, store.ErrDamaged) { // damaged runs are closed later, and are not needed here
 		return nil, err
 	}
 	var turns []string
@@ -642,16 +661,12 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 	for _, e := range runs {
 		turns = append(turns, e.Turn)
 	}
-	thinks, err := t.Timers(store.TimerThink, math.MaxInt32)
-	if err != nil {
-		return nil, err
-	}
-	for _, timer := range thinks {
-		if timer.Affinity == store.ToConversation+id {
-			turns = append(turns, timer.Ref)
+	if waiting == nil {
+		if waiting, err = waitingTurns(t); err != nil {
+			return nil, err
 		}
 	}
-	for _, id := range turns {
+	for _, id := range append(turns, waiting[id]...) {
 		if id == "" {
 			continue
 		}
@@ -665,6 +680,17 @@ func (t damageTx) rebuildConversation(id, place string) (func() error, error) {
 		}
 	}
 	return nil, t.PutConversation(conv)
+}
+
+// waitingTurns lists the ids of the turns that have a timer, by conversation. It reads the timers of all turns.
+func waitingTurns(r store.Reader) (map[string][]string, error) {
+	timers, err := r.Timers(store.TimerThink, math.MaxInt32)
+	waiting := map[string][]string{}
+	for _, timer := range timers {
+		conversation := strings.TrimPrefix(timer.Affinity, store.ToConversation)
+		waiting[conversation] = append(waiting[conversation], timer.Ref)
+	}
+	return waiting, err
 }
 
 // rebuildCallersConversation replaces the damaged conversation of a caller's request. The data of the new conversation

@@ -94,12 +94,20 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 // lost record belongs to a request, run or turn, Salvaged ends the request, run or turn. Salvaged records which audit
 // records are lost, and closes open work as Restored does. Salvaged must be called before any other work on the store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
+	var waiting map[string][]string // read once, because thousands of conversations may be lost
+	err := w.Store.View(ctx, func(r store.Reader) (err error) {
+		waiting, err = waitingTurns(r)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	for _, bucket := range append(slices.Clone(closingOrder), "") {
 		for _, d := range lost {
 			ordered := slices.Contains(closingOrder, d.Bucket)
 			history := d.Bucket == "audit" || d.Bucket == "audit_payloads"
 			if d.ID != "" && !history && (d.Bucket == bucket || bucket == "" && !ordered) {
-				w.closeDamaged(ctx, d)
+				w.closeDamaged(ctx, d, waiting)
 			}
 		}
 	}
@@ -123,7 +131,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 			l.Payloads = append(l.Payloads, d.Seq)
 		}
 	}
-	err := w.update(ctx, "salvage", func(t *tx) error {
+	err = w.update(ctx, "salvage", func(t *tx) error {
 		pause, _, err := settings.ReadPause(t)
 		if err == nil && pause.Damaged() { // nobody knows whether everything was paused, so nothing runs until a person decides
 			err = t.pauses.setPause(settings.Pause{On: true, By: x.Who, Reason: pause.Reason})

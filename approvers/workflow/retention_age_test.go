@@ -310,3 +310,30 @@ func TestRetentionOfSetAside(t *testing.T) {
 	h.ok(h.store.Check(h.ctx()))
 	h.turns = nil
 }
+
+// The messages of a conversation were lost in a salvage. A refused call has neither a request nor an execution. If
+// people were asked about another call of the same turn, the erasure finds both calls.
+func TestRetentionOfLostMessages(t *testing.T) {
+	h := newHarness(t)
+	keeping(h)
+	calls := h.propose(h.say(alice, "please").Turn, `issue_refund {"amount":5}`, `no_such_tool {"why":"Roswell"}`)
+	asked, refused := calls[0], calls[1]
+	h.reject(lead, asked.Request)
+	h.answer(asked.Turn)
+	if h.payloadsOf(refused.ID) == 0 || refused.Request != "" || refused.Execution != "" {
+		t.Fatalf("there is nothing to erase: %+v", refused)
+	}
+	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+		messages, err := tx.Messages(asked.Conversation, 0)
+		for _, m := range messages {
+			err = errors.Join(err, tx.PutMessage(store.Message{Conversation: m.Conversation, Seq: m.Seq, Role: store.RoleUser, State: store.MessageGone, At: m.At}))
+		}
+		return err
+	}))
+	h.clock.pass(91 * aDay)
+	h.retain(1, 0)
+	if n, m := h.payloadsOf(asked.Request), h.payloadsOf(refused.ID); n+m != 0 {
+		t.Errorf("payloads are still there: %d of the request, %d of the refused call", n, m)
+	}
+	h.turns = nil // the turn is erased, and the invariants are checked only for existing turns
+}

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -66,10 +67,10 @@ func TestSalvagedStore(t *testing.T) {
 	t.Logf("seed=%d: of %d pages, one to three were destroyed in %d stores: %d rows in the new stores, %d lost records and texts of the history, each named", seed, pages, destroyed, rows, named)
 }
 
-// A request or run is lost together with the messages of its conversation and the audit records of the request, and
-// perhaps with the conversation. So neither messages nor audit records lead to the call. The salvaged store must have
-// no open work, and must not say of a run that had begun that nothing was run. The first call was edited often, so more
-// runs of its conversation are lost than are closed in one transaction.
+// A request, run or call is lost together with the messages of its conversation and the audit records of the request,
+// and perhaps with the conversation. So neither messages nor audit records lead to the call. The salvaged store must
+// have no open work, and must not say of a run that had begun that nothing was run. The first call was edited often, so
+// more runs of its conversation are lost than closeDamaged passes to closeAll.
 func TestSalvagedWithoutMessages(t *testing.T) {
 	testkit.SkipIfShort(t)
 	w := wreckable(t)
@@ -96,7 +97,7 @@ func TestSalvagedWithoutMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, r := range w.requests[:len(w.requests)/2] { // the other half is the same
-		for _, lost := range []string{"requests", "executions", "requests executions", "requests conversations", "requests conversations executions"} {
+		for _, lost := range []string{"requests", "executions", "requests executions", "requests conversations", "requests conversations executions", "calls executions", "calls requests executions"} {
 			path := filepath.Join(t.TempDir(), "store.db")
 			if err := os.WriteFile(path, w.file, 0o600); err != nil {
 				t.Fatal(err)
@@ -127,6 +128,94 @@ func TestSalvagedWithoutMessages(t *testing.T) {
 			}
 			w.salvage(t, broken, fmt.Sprintf("request %d (%s) without its %s", n, r.id, lost))
 		}
+	}
+}
+
+// thinkReads is a store that counts how often the timers of turns are read.
+type thinkReads struct {
+	*bolt.Store
+	n int
+}
+
+func (s *thinkReads) View(ctx context.Context, fn func(store.Reader) error) error {
+	return s.Store.View(ctx, func(r store.Reader) error { return fn(thinkReader{r, s}) })
+}
+
+func (s *thinkReads) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.Store.Update(ctx, func(tx store.Tx) error { return fn(thinkTx{tx.(setAsideTx), s}) })
+}
+
+func (s *thinkReads) count(kind store.TimerKind) {
+	if kind == store.TimerThink {
+		s.n++
+	}
+}
+
+type thinkReader struct {
+	store.Reader
+	in *thinkReads
+}
+
+func (r thinkReader) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
+	r.in.count(kind)
+	return r.Reader.Timers(kind, limit)
+}
+
+type setAsideTx interface {
+	store.Tx
+	store.SetAside
+}
+
+type thinkTx struct {
+	setAsideTx
+	in *thinkReads
+}
+
+func (t thinkTx) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) {
+	t.in.count(kind)
+	return t.setAsideTx.Timers(kind, limit)
+}
+
+// All conversations of a store are lost. The salvage finds the turns of all these conversations with one read of the
+// timers. A few more reads stop the turns.
+func TestSalvagedConversations(t *testing.T) {
+	w := wreckable(t)
+	path, scratch := filepath.Join(t.TempDir(), "store.db"), filepath.Join(t.TempDir(), "scratch.db")
+	if err := os.WriteFile(path, w.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		rows := tx.Bucket([]byte("conversations")).Cursor()
+		for id, _ := rows.First(); id != nil; id, _ = rows.First() {
+			if err := rows.Delete(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lost, err := bolt.Salvage(t.Context(), path, scratch, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := bolt.Open(scratch, bolt.Options{AsIs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	s := &thinkReads{Store: opened}
+	wf := workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return policy("policy-1") }, Tools: newToolbox(), Log: slog.New(slog.DiscardHandler)})
+	if err := wf.History.Salvaged(t.Context(), workflow.Restoration{Who: "operator:o", Taken: time.Now()}, lost); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(lost); n < 20 || s.n > 5 {
+		t.Errorf("%d conversations were lost, and the timers of turns were read %d times", n, s.n)
 	}
 }
 

@@ -145,6 +145,9 @@ func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, be
 		if err != nil {
 			return err
 		}
+		if calls, err = withLostMessages(r, calls, requests, runs); err != nil {
+			return err
+		}
 		chains = chainsOf(calls, requests, runs)
 		over, err = isOver(r, c, calls, before)
 		return err
@@ -166,6 +169,35 @@ func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, be
 		chains = chains[len(part):]
 	}
 	return gone, err
+}
+
+// withLostMessages adds the calls of turns whose messages were lost, because CallsIn does not find these turns. A turn
+// is found through its requests and executions. If a turn has neither, because all its calls were refused, the texts in
+// the audit records of its calls remain until the audit chains are pruned.
+func withLostMessages(r store.Reader, calls []store.Call, requests []approvers.Request, runs []approvers.Execution) ([]store.Call, error) {
+	found := map[string]bool{}
+	for _, c := range calls {
+		found[c.Turn] = true
+	}
+	var turns []string
+	for _, q := range requests {
+		turns = append(turns, q.Turn)
+	}
+	for _, x := range runs {
+		turns = append(turns, x.Turn)
+	}
+	for _, turn := range turns {
+		if found[turn] {
+			continue
+		}
+		found[turn] = true
+		more, err := r.Calls(turn)
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, more...)
+	}
+	return calls, nil
 }
 
 // isOver reports whether a conversation may be erased. The conversation must have no current turn, no open grant, and
