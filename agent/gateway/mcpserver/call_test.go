@@ -42,7 +42,7 @@ func TestCallIsRepeatedWhileItsAnswerIsSent(t *testing.T) {
 // promise that a repeated call is not made again.
 func TestLostCall(t *testing.T) {
 	s := gateway.State{Status: "voided", Disposition: gateway.Uncertain, Reason: "check first"}
-	out, err := json.Marshal(finished(s, view.CallerRequest{Request: &approvers.Request{Lost: true}}, false))
+	out, err := json.Marshal(finished(&s, &view.CallerRequest{Request: &approvers.Request{Lost: true}}, false))
 	if err != nil || !strings.Contains(string(out), "It is not known whether the call was decided, or ran: check first.") || strings.Contains(string(out), "not made again") {
 		t.Errorf("%s, %v", out, err)
 	}

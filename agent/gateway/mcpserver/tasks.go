@@ -118,7 +118,7 @@ func (s *Server) createTask(ctx context.Context, x *exchange, id string, again b
 	}
 	if len(state.WaitsFor) == 0 { // the call needs no approval, so the result may come soon
 		began := s.Now()
-		if state, rec, _, err = s.await(ctx, x, id, quick, gateway.State.Settled, func(gateway.State) {}); err != nil {
+		if state, rec, _, err = s.await(ctx, x, id, quick, (*gateway.State).Settled, func(*gateway.State) {}); err != nil {
 			return s.refused(x, err)
 		}
 		if state.Settled() {
@@ -141,7 +141,7 @@ const (
 )
 
 // task returns a request as a task, in the form of the client's protocol version.
-func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) members {
+func task(x *exchange, s *gateway.State, rec *view.CallerRequest, now time.Time) members {
 	status, says := taskWorking, ""
 	switch {
 	case s.Status == string(approvers.OutcomeWithdrawn):
@@ -194,7 +194,7 @@ func (s *Server) getTask(ctx context.Context, x *exchange, id string) (mcp.Resul
 
 // taskResult handles tasks/result of the protocol 2025-11-25. taskResult waits for the result.
 func (s *Server) taskResult(ctx context.Context, x *exchange, id string) (mcp.Result, error) {
-	state, rec, _, err := s.await(ctx, x, id, longest, gateway.State.Settled, func(gateway.State) {})
+	state, rec, _, err := s.await(ctx, x, id, longest, (*gateway.State).Settled, func(*gateway.State) {})
 	switch {
 	case errors.Is(err, errHungUp):
 		return nil, errLeft
