@@ -121,7 +121,12 @@ func conversationOf(client approvers.Client, key string) string {
 // identical if they have the same tool, mode and person, and arguments with the same JSON value. Calls with a key and
 // calls without a key have different fingerprints. So a call without a key can repeat only another call without a key.
 // The fingerprint is the Place of the call's conversation, so the store finds the last identical call.
-func fingerprint(p CallerCall) string { return fingerprintWith(p, approvers.CanonicalArgs(p.Args)) }
+func fingerprint(p CallerCall) string {
+	if p.Client.ActsFor != "" {
+		p.For = "" // the token already names the person
+	}
+	return fingerprintWith(p, approvers.CanonicalArgs(p.Args))
+}
 
 func fingerprintWith(p CallerCall, args json.RawMessage) string {
 	parts := []string{"call", string(p.Mode), p.Tool, string(args), p.For}
@@ -135,9 +140,16 @@ func fingerprintWith(p CallerCall, args json.RawMessage) string {
 }
 
 // fingerprints returns the fingerprints that stored calls identical to p may have. Older versions of Countersign made
-// the fingerprint from the exact bytes of the arguments.
+// the fingerprint from the exact bytes of the arguments, and from the person in on_behalf_of even if the token names
+// the person.
 func fingerprints(p CallerCall) []string {
-	return slices.Compact([]string{fingerprint(p), fingerprintWith(p, p.Args)})
+	out := []string{fingerprint(p), fingerprintWith(p, p.Args)}
+	if p.Client.ActsFor != "" {
+		for _, p.For = range []string{"", p.Client.ActsFor} {
+			out = append(out, fingerprintWith(p, p.Args), fingerprintWith(p, approvers.CanonicalArgs(p.Args)))
+		}
+	}
+	return slices.Compact(out)
 }
 
 // isIdentical reports whether a conversation belongs to a call that is identical to p. A conversation that was rebuilt

@@ -664,4 +664,11 @@ func TestCallersActForPeople(t *testing.T) {
 	bare := own
 	bare.OAuth = nil
 	wantProblem(t, h.Callers.Withdraw(h.ctx(), bare, clients, ""), workflow.CallerUnknown)
+	// The token names the person. So a call that also names this person is identical to a call that does not.
+	names := func(user string) string {
+		return h.callerAsks(callerCall("", `issue_refund {"amount": 7}`, func(call *workflow.CallerCall) { call.Client, call.For = forUser("U0300"), user }))
+	}
+	if without, with := names(""), names("U0300"); without != with {
+		t.Errorf("identical calls became the requests %s and %s", without, with)
+	}
 }

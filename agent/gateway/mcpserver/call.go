@@ -165,7 +165,7 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 		limit = max(shortestHold, min(limit, known))
 	}
 	began := s.Now()
-	state, rec, why, err := s.await(ctx, x, id, limit, func(s gateway.State) bool { return s.Settled() || asks(s) }, s.progress(ctx, req, limit))
+	state, rec, why, err := s.await(ctx, x, id, limit, func(s *gateway.State) bool { return s.Settled() || asks(s) }, s.progress(ctx, req, limit))
 	switch {
 	case errors.Is(err, errHungUp):
 		if err := s.Callers.HungUp(context.WithoutCancel(ctx), x.client, s.Now().Sub(began)); err != nil {
@@ -198,8 +198,8 @@ const (
 // says what ended the wait. If the client disconnects or cancels the call, the error is errHungUp. Some calls run
 // only while their caller waits. When a call of this kind is approved, await starts the call. await calls the
 // function progress immediately, and then from time to time.
-func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(gateway.State) bool, progress func(gateway.State)) (
-	state gateway.State, rec view.CallerRequest, why string, err error,
+func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(*gateway.State) bool, progress func(*gateway.State)) (
+	state *gateway.State, rec *view.CallerRequest, why string, err error,
 ) {
 	state, rec, err = s.now(ctx, x, id)
 	if err != nil || wanted(state) {
@@ -221,7 +221,7 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) {
 			return state, rec, whyWanted, err
 		}
-		rec = view.CallerRequest{} // the record is large, so its memory is released during the wait
+		rec = nil // the record is large, so its memory is released during the wait
 		if !told {
 			apart(func() { progress(state) })
 			told = true
@@ -245,13 +245,14 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 }
 
 // now reads a request, which must have the mode execute. Some calls run only while their caller waits. When a call of
-// this kind is approved, now starts the call.
-func (s *Server) now(ctx context.Context, x *exchange, id string) (state gateway.State, rec view.CallerRequest, err error) {
+// this kind is approved, now starts the call. now returns pointers, because copies of these large values would double
+// the stack of a held call's goroutine.
+func (s *Server) now(ctx context.Context, x *exchange, id string) (state *gateway.State, rec *view.CallerRequest, err error) {
 	apart(func() { state, rec, err = s.readOrStart(ctx, x, id) })
 	return state, rec, err
 }
 
-func (s *Server) readOrStart(ctx context.Context, x *exchange, id string) (gateway.State, view.CallerRequest, error) {
+func (s *Server) readOrStart(ctx context.Context, x *exchange, id string) (*gateway.State, *view.CallerRequest, error) {
 	state, rec, err := s.Gateway.Request(ctx, x.client, id)
 	if err == nil && state.Mode != string(approvers.ExecuteMode) {
 		err = &workflow.CallerProblem{Code: workflow.CallerNotFound}
@@ -259,14 +260,14 @@ func (s *Server) readOrStart(ctx context.Context, x *exchange, id string) (gatew
 	if err == nil && state.Status == gateway.StatusApproved && rec.Conversation.Caller.Caller.Starts {
 		err = s.Callers.Start(ctx, x.client, id)
 	}
-	return state, rec, err
+	return &state, &rec, err
 }
 
 // asks reports whether an approver's question waits for the caller's answer.
-func asks(s gateway.State) bool { return len(openQuestions(s)) > 0 }
+func asks(s *gateway.State) bool { return len(openQuestions(s)) > 0 }
 
 // open returns the first of the open questions.
-func open(s gateway.State) (q gateway.Question, ok bool) {
+func open(s *gateway.State) (q gateway.Question, ok bool) {
 	if all := openQuestions(s); len(all) > 0 {
 		return all[0], true
 	}
@@ -274,7 +275,7 @@ func open(s gateway.State) (q gateway.Question, ok bool) {
 }
 
 // openQuestions returns the unanswered questions of a request that waits for a decision.
-func openQuestions(s gateway.State) []gateway.Question {
+func openQuestions(s *gateway.State) []gateway.Question {
 	if len(s.WaitsFor) == 0 {
 		return nil
 	}
@@ -283,14 +284,14 @@ func openQuestions(s gateway.State) []gateway.Question {
 
 // progress returns a function that sends the client a progress message about the waiting call. If the client did not
 // request progress messages, the function does nothing.
-func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Duration) func(gateway.State) {
+func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Duration) func(*gateway.State) {
 	p, ok := req.GetParams().(interface{ GetProgressToken() any })
 	session, is := req.GetSession().(*mcp.ServerSession)
 	if !ok || !is || p.GetProgressToken() == nil {
-		return func(gateway.State) {}
+		return func(*gateway.State) {}
 	}
 	n := 0
-	return func(state gateway.State) {
+	return func(state *gateway.State) {
 		n++
 		err := session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: p.GetProgressToken(), Progress: float64(n), Message: state.ID + ": " + waits(state)})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
+	"countersign/store"
 )
 
 // endsDuringPropose is a workflow for a repeated call. Between the two proposals, the answer to the earlier,
@@ -44,7 +45,7 @@ func TestCallIsRepeatedWhileItsAnswerIsSent(t *testing.T) {
 // promise that a repeated call is not made again.
 func TestLostCall(t *testing.T) {
 	s := gateway.State{Status: "voided", Disposition: gateway.Uncertain, Reason: "check first"}
-	out, err := json.Marshal(finished(s, view.CallerRequest{Request: &approvers.Request{Lost: true}}, false))
+	out, err := json.Marshal(finished(&s, &view.CallerRequest{Request: &approvers.Request{Lost: true}}, false))
 	if err != nil || !strings.Contains(string(out), "It is not known whether the call was decided, or ran: check first.") || strings.Contains(string(out), "not made again") {
 		t.Errorf("%s, %v", out, err)
 	}
@@ -66,12 +67,16 @@ func TestElicits(t *testing.T) {
 }
 
 func TestInputRequests(t *testing.T) {
-	s := gateway.State{WaitsFor: []string{"Team Lead"}, Questions: []gateway.Question{{Question: 0, Text: "Why?", By: "Team Lead", Answer: "Because."}, {Question: 2, Text: "When?", By: "Team Lead"}}}
-	if out := inputRequests(s); len(out) != 1 || out["question-2"] == nil {
+	s := &gateway.State{WaitsFor: []string{"Team Lead"}, Questions: []gateway.Question{{Question: 0, Text: "Why?", By: "Team Lead", Answer: "Because."}, {Question: 2, Text: "When?", By: "Team Lead"}}}
+	first, second := &view.CallerRequest{Call: store.Call{Request: "req_1"}}, &view.CallerRequest{Call: store.Call{Request: "req_2"}}
+	if out := inputRequests(s, first); len(out) != 1 || out["req_1/2"] == nil {
 		t.Errorf("the open questions are %v", out)
 	}
+	if out := inputRequests(s, second); len(out) != 1 || out["req_2/2"] == nil { // people were asked again, after a run with an unknown outcome
+		t.Errorf("the open questions of the second request are %v", out)
+	}
 	s.WaitsFor = nil // the request is decided
-	if out := inputRequests(s); len(out) != 0 {
+	if out := inputRequests(s, first); len(out) != 0 {
 		t.Errorf("a decided request has the open questions %v", out)
 	}
 }
@@ -79,8 +84,9 @@ func TestInputRequests(t *testing.T) {
 func TestElicited(t *testing.T) {
 	for response, want := range map[string]string{
 		`{"action":"accept","content":{"answer":"Yes"}}`: "Yes",
-		`{"action":"decline"}`:                           "The person who was asked declined to answer.",
-		`{"action":"cancel"}`:                            "The person who was asked closed the question without an answer.",
+		`{"action":"decline","content":{"answer":7}}`:    "The client declined to answer.",
+		`{"action":"decline"}`:                           "The client declined to answer.",
+		`{"action":"cancel"}`:                            "The client ended the question without an answer.",
 		`{"action":"accept"}`:                            "",
 		`{"action":"accept","content":{"answer":7}}`:     "",
 		`{"action":"accept","content":{"answer":"` + strings.Repeat("é", maxText+1) + `"}}`: "",

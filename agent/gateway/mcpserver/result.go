@@ -87,7 +87,7 @@ func (s *Server) refused(x *exchange, err error) (mcp.Result, error) {
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // waits returns a sentence for the client's model about what a request waits for.
-func waits(s gateway.State) string {
+func waits(s *gateway.State) string {
 	switch s.Status {
 	case gateway.StatusRunning:
 		return "The call is running."
@@ -108,7 +108,7 @@ func waits(s gateway.State) string {
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
 // pending returns the answer to a call without a result. The parameter why says what ended the wait.
-func pending(s gateway.State, why string) mcp.Result {
+func pending(s *gateway.State, why string) mcp.Result {
 	says := map[string]any{"request": s.ID, "status": s.Status, "retry_after": 0}
 	if len(s.WaitsFor) > 0 {
 		says["waits_for"] = s.WaitsFor
@@ -130,7 +130,7 @@ func pending(s gateway.State, why string) mcp.Result {
 
 // finished returns the answer to a call with a result. If the result comes from an earlier call, the parameter earlier
 // is true.
-func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallToolResult {
+func finished(s *gateway.State, rec *view.CallerRequest, earlier bool) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{Meta: mcp.Meta{requestKey: s.ID}}
 	if s.Disposition != "" {
 		out.Meta[dispositionKey] = s.Disposition
@@ -175,7 +175,7 @@ func finished(s gateway.State, rec view.CallerRequest, earlier bool) *mcp.CallTo
 }
 
 // notRun returns a sentence about the reason why a call did not run.
-func notRun(s gateway.State) string {
+func notRun(s *gateway.State) string {
 	text := "The call did not run"
 	switch s.Status {
 	case string(approvers.OutcomeRejected):

@@ -128,7 +128,7 @@ func (s *Server) createTask(ctx context.Context, x *exchange, id string, again b
 	}
 	if len(state.WaitsFor) == 0 { // the call needs no approval, so the result may come soon
 		began := s.Now()
-		if state, rec, _, err = s.await(ctx, x, id, quick, gateway.State.Settled, func(gateway.State) {}); err != nil {
+		if state, rec, _, err = s.await(ctx, x, id, quick, (*gateway.State).Settled, func(*gateway.State) {}); err != nil {
 			return s.refused(x, err)
 		}
 		if state.Settled() {
@@ -152,7 +152,7 @@ const (
 )
 
 // task returns a request as a task, in the form of the client's protocol version.
-func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) members {
+func task(x *exchange, s *gateway.State, rec *view.CallerRequest, now time.Time) members {
 	status, says := taskWorking, ""
 	switch {
 	case s.Status == string(approvers.OutcomeWithdrawn):
@@ -163,8 +163,12 @@ func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) m
 		says = waits(s)
 	}
 	updated := rec.Call.CreatedAt
-	if r := rec.Request; r != nil && r.StageAt.After(updated) {
-		updated = r.StageAt
+	if r := rec.Request; r != nil {
+		for _, m := range append([]approvers.Remark{{At: r.StageAt}}, r.Remarks...) {
+			if m.At.After(updated) {
+				updated = m.At
+			}
+		}
 	}
 	if rec.Call.ReturnedAt.After(updated) {
 		updated = rec.Call.ReturnedAt
@@ -185,10 +189,10 @@ func task(x *exchange, s gateway.State, rec view.CallerRequest, now time.Time) m
 }
 
 // inputRequests returns the approvers' unanswered questions as requests to the client's user.
-func inputRequests(s gateway.State) members {
+func inputRequests(s *gateway.State, rec *view.CallerRequest) members {
 	out := members{}
 	for _, q := range openQuestions(s) {
-		out[questionKey(q)] = map[string]any{"method": "elicitation/create", "params": map[string]any{
+		out[questionKey(rec, q)] = map[string]any{"method": "elicitation/create", "params": map[string]any{
 			"mode": "form", "message": fmt.Sprintf("%s asks before the call is decided: %s", q.By, q.Text),
 			"requestedSchema": map[string]any{
 				"type": "object", "required": []string{"answer"},
@@ -199,8 +203,11 @@ func inputRequests(s gateway.State) members {
 	return out
 }
 
-// questionKey returns the key of a question in inputRequests. A task never has two questions with the same key.
-func questionKey(q gateway.Question) string { return fmt.Sprint("question-", q.Question) }
+// questionKey returns the key of a question in inputRequests. A task never has two questions with the same key. A call
+// may have several requests one after the other, and each request numbers its questions from 0.
+func questionKey(rec *view.CallerRequest, q gateway.Question) string {
+	return fmt.Sprintf("%s/%d", rec.Call.Request, q.Question)
+}
 
 // getTask handles tasks/get. If the client uses the extension, getTask also returns the result, or the approvers'
 // questions.
@@ -212,7 +219,7 @@ func (s *Server) getTask(ctx context.Context, x *exchange, p *taskParams) (mcp.R
 	out := task(x, state, rec, s.Now())
 	if modern(x.version) {
 		out["resultType"] = "complete"
-		if requests := inputRequests(state); len(requests) > 0 && elicits(p.Meta) {
+		if requests := inputRequests(state, rec); len(requests) > 0 && elicits(p.Meta) {
 			out["status"], out["inputRequests"] = taskInputRequired, requests
 		}
 		if out["status"] == taskCompleted {
@@ -228,7 +235,7 @@ func (s *Server) getTask(ctx context.Context, x *exchange, p *taskParams) (mcp.R
 // taskResult handles tasks/result of the protocol 2025-11-25. taskResult waits for the result.
 func (s *Server) taskResult(ctx context.Context, x *exchange, p *taskParams) (mcp.Result, error) {
 	id := p.TaskID
-	state, rec, _, err := s.await(ctx, x, id, longest, gateway.State.Settled, func(gateway.State) {})
+	state, rec, _, err := s.await(ctx, x, id, longest, (*gateway.State).Settled, func(*gateway.State) {})
 	switch {
 	case errors.Is(err, errHungUp):
 		return nil, errLeft
@@ -294,12 +301,12 @@ func (s *Server) cancelTask(ctx context.Context, x *exchange, p *taskParams) (mc
 // updateTask handles tasks/update: it passes the answers of the client's user to the approvers. updateTask ignores
 // answers to questions that are not open.
 func (s *Server) updateTask(ctx context.Context, x *exchange, p *taskParams) (mcp.Result, error) {
-	state, _, err := s.now(ctx, x, p.TaskID)
+	state, rec, err := s.now(ctx, x, p.TaskID)
 	if err != nil {
 		return nil, err
 	}
 	for _, q := range openQuestions(state) {
-		raw, given := p.InputResponses[questionKey(q)]
+		raw, given := p.InputResponses[questionKey(rec, q)]
 		if !given {
 			continue
 		}
@@ -321,24 +328,26 @@ func (s *Server) updateTask(ctx context.Context, x *exchange, p *taskParams) (mc
 // elicited returns what the client's user answered. If the user gave no answer, the approvers are told so.
 func elicited(raw json.RawMessage) (string, error) {
 	var of struct {
-		Action  string `json:"action"`
-		Content struct {
-			Answer string `json:"answer"`
-		} `json:"content"`
+		Action  string          `json:"action"`
+		Content json.RawMessage `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &of); err != nil {
-		return "", invalid("a response must have an action and, with the action accept, a content with an answer")
+		return "", invalid("a response must be an object with an action")
 	}
 	switch of.Action {
 	case "accept":
-		if n := len([]rune(of.Content.Answer)); n < 1 || n > maxText {
-			return "", invalid("the answer must have 1 to 3000 characters")
+		var content struct {
+			Answer string `json:"answer"`
 		}
-		return of.Content.Answer, nil
+		err := json.Unmarshal(of.Content, &content)
+		if n := len([]rune(content.Answer)); err != nil || n < 1 || n > maxText {
+			return "", invalid("the content must have an answer of 1 to 3000 characters")
+		}
+		return content.Answer, nil
 	case "decline":
-		return "The person who was asked declined to answer.", nil
+		return "The client declined to answer.", nil
 	case "cancel":
-		return "The person who was asked closed the question without an answer.", nil
+		return "The client ended the question without an answer.", nil
 	}
 	return "", invalid("the action must be accept, decline or cancel")
 }
