@@ -183,32 +183,3 @@ func (m *moving) refusedLong() {
 		return err != nil || strings.HasPrefix(answer, "Nothing was done.")
 	})
 }
-
-// The machine of the database stops answering, and then the bot gets SIGTERM while it waits for the database. The bot
-// ends in about 8 seconds, before a supervisor kills it. A busy machine may need longer. The transactions alone would
-// wait for 35 seconds.
-func TestStopWithoutAnswer(t *testing.T) {
-	testkit.SkipIfShort(t)
-	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
-	proxy := pgserver.NewProxy(t, server)
-	p := openProcessHarness(t)
-	p.env = append(p.env, "COUNTERSIGN_STORE="+proxy.URL("postgres"))
-	bot, _ := p.serve()
-	proxy.Set(pgserver.Network{FromClient: true, FromServer: true})
-	bot.says("(does not answer the heartbeat)")
-	began := time.Now()
-	err = bot.end(syscall.SIGTERM)
-	if err != nil && !strings.Contains(bot.text(), "it is unknown whether the last write succeeded") { // a COMMIT may have been under way
-		t.Errorf("asked to stop, the bot ended with %v:\n%s", err, bot.text())
-	}
-	took := time.Since(began)
-	t.Logf("the stop took %s", took.Round(100*time.Millisecond))
-	if took > 25*time.Second {
-		t.Errorf("the stop took %s:\n%s", took, bot.text())
-	}
-}

@@ -65,9 +65,9 @@ const (
 )
 
 // settle finds out whether a transaction was committed after the answer to its COMMIT was lost. settle tries until the
-// database answers, the store is closed, ten minutes have passed, or nothing waits for the database any more.
+// database answers, the store is closed, or ten minutes have passed.
 func (s *Store) settle(ctx context.Context, lost *connection, cause error) (committed bool, err error) {
-	ctx, cancel := s.limited(ctx, settleFor)
+	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
 	began := time.Now()
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {

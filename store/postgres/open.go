@@ -239,7 +239,6 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 		return nil, c.sentence(err)
 	}
 	s := &Store{config: c, pool: pool, first: first, rights: rights, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
-	s.over, s.giveUp = context.WithCancel(context.WithoutCancel(ctx))
 	conn, err := s.acquire(ctx) // opens the first connection of the pool, so that missing rights of the user are found now
 	if err == nil {
 		conn.Release()

@@ -47,8 +47,6 @@ type ReplicaOptions struct {
 	Jobs    []string // names of the claims besides the claims on shares
 	Log     *slog.Logger
 
-	Stopping <-chan struct{} // closed when the process begins to stop; nil: Close begins the stop
-
 	Lease  time.Duration // after this time without a heartbeat, other replicas may take over the replica's claims
 	Beat   time.Duration // time between two heartbeats
 	Margin time.Duration // by its own clock, the replica treats the lease as shorter by this time
@@ -159,29 +157,6 @@ func (r *Replica) start() {
 	r.work.Go(func() { r.keep(ctx) })
 	r.work.Go(func() { r.notify(ctx) })
 	r.work.Go(func() { r.listen(ctx) })
-	r.work.Go(func() { r.awaitSilence(ctx) })
-}
-
-// awaitSilence ends the store's waiting for the database when the process is stopping and the lease has ended. By then,
-// the work under the replica's claims is cancelled, and the database has not answered for several heartbeats. Running
-// and later transactions then fail, so a supervisor need not kill the process. While the process is not stopping,
-// transactions wait longer, because the database may answer again.
-func (r *Replica) awaitSilence(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-r.opts.Stopping:
-	case <-r.store.closing:
-	}
-	for left := r.left(); left > 0; left = r.left() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(left):
-		}
-	}
-	r.opts.Log.Warn("the database does not answer: the stopping process does not wait for it any longer")
-	r.store.giveUp()
 }
 
 // Shares returns the shares whose work may begin now.
@@ -208,16 +183,6 @@ func (r *Replica) startable() (shares store.Shares) {
 func (r *Replica) leased() bool {
 	now := time.Now()
 	return now.Before(r.until) && now.Round(0).Before(r.until.Round(0))
-}
-
-// left returns how long the lease is still valid. If the lease has ended, left returns 0.
-func (r *Replica) left() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.leased() {
-		return 0
-	}
-	return time.Until(r.until)
 }
 
 // Changed returns a channel that is closed when the result of Shares changes.

@@ -521,6 +521,7 @@ func TestSilentAddress(t *testing.T) {
 	if n := first.Accepted.Load() - before; n > 0 {
 		t.Errorf("three new connections tried the host that does not answer %d times", n)
 	}
+	first.Set(pgserver.Network{Refused: true}) // without this refusal, Close would wait for the connections to the first host
 }
 
 // The server never answers the first statement of a connection. The pool must close this connection after a while, and

@@ -236,7 +236,7 @@ func (r *run) sendAll(statements queryable) error {
 }
 
 func (r *run) send(b *pgx.Batch) error {
-	ctx, cancel := r.store.limited(r.ctx, patience)
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
 	r.begun = true
 	err := r.conn.SendBatch(ctx, b).Close()
@@ -345,7 +345,7 @@ func (r *run) rollback() {
 	if !r.begun || r.conn.Conn().IsClosed() {
 		return
 	}
-	ctx, cancel := r.store.limited(r.ctx, patience)
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
 	_, _ = r.conn.Exec(ctx, "rollback") // if this fails, the connection is not used again: see pgxpool.Conn.Release
 }

@@ -33,8 +33,6 @@ type Store struct {
 	closing chan struct{}
 	running sync.WaitGroup
 	once    sync.Once
-	over    context.Context               // ends when nothing waits for the database any more: see Replica.awaitSilence
-	giveUp  context.CancelFunc            // ends over
 	ending  atomic.Pointer[chan struct{}] // closed when the last View has released its connection; nil: there was no View
 	hold    *hold                         // nil: Hold was not called
 	replica atomic.Pointer[Replica]       // nil: Join was not called
@@ -66,7 +64,7 @@ func (s *Store) Close() error {
 		if r := s.replica.Load(); r != nil {
 			r.Leave()
 		}
-		s.closePool()
+		s.pool.Close()
 		if s.hold != nil {
 			s.hold.end()
 		}
@@ -77,43 +75,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// poolEnds is the time limit for closing the pool. If the server does not answer the cancellation of a statement, pgx
-// closes the statement's connection only after 15 seconds.
-const poolEnds = time.Second
-
-// closePool closes the pool. No transaction is running any more. If closing takes too long, it continues in the
-// background.
-func (s *Store) closePool() {
-	closed := make(chan struct{})
-	go func() {
-		s.pool.Close()
-		close(closed)
-	}()
-	select {
-	case <-closed:
-	case <-s.over.Done():
-	case <-time.After(poolEnds):
-	}
-}
-
-// limited returns a context for waiting for the database. The context ends after the given time, or when nothing waits
-// for the database any more.
-func (s *Store) limited(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	stop := context.AfterFunc(s.over, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
-}
-
 // aboutToEnd is how long acquire waits for the end of a View. A connection that works needs much less time.
 const aboutToEnd = time.Second
 
 // acquire takes a connection from the pool. acquire waits for a free connection for at most twice connect_timeout.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	within := 2 * s.config.pool.ConnConfig.ConnectTimeout
-	limited, cancel := s.limited(ctx, within)
+	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if end := s.ending.Load(); end != nil && s.pool.Stat().IdleConns() == 0 {
 		select { // a connection that is about to be free is faster than a new connection
@@ -128,8 +96,6 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		return conn, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case s.over.Err() != nil:
-		return nil, fmt.Errorf("%w: it does not answer, and this process is stopping", store.ErrUnavailable)
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("%w: no connection became free within %s (%w)", store.ErrUnavailable, within, err)
 	}
