@@ -64,7 +64,7 @@ func (s *Store) Close() error {
 		if r := s.replica.Load(); r != nil {
 			r.Leave()
 		}
-		s.pool.Close()
+		s.closePool()
 		if s.hold != nil {
 			s.hold.end()
 		}
@@ -73,6 +73,24 @@ func (s *Store) Close() error {
 		}
 	})
 	return nil
+}
+
+// poolEnds is the time limit for closing the pool. If the server does not answer the cancellation of a statement, pgx
+// closes the statement's connection only after 15 seconds.
+const poolEnds = time.Second
+
+// closePool closes the pool. No transaction is running any more. If closing takes too long, it continues in the
+// background.
+func (s *Store) closePool() {
+	closed := make(chan struct{})
+	go func() {
+		s.pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(poolEnds):
+	}
 }
 
 // aboutToEnd is how long acquire waits for the end of a View. A connection that works needs much less time.
