@@ -184,7 +184,7 @@ func serveOn(ctx context.Context, srv *http.Server, l net.Listener) error {
 }
 
 // mostUnused is the limit for the unused connections of one client address.
-const mostUnused = 512
+const mostUnused = 1024
 
 // unusedConnections tracks those connections of a server that have not received a request yet. http.Server.Shutdown
 // treats such connections as busy, and waits until they end. If a client address has more than mostUnused such
