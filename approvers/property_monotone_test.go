@@ -144,8 +144,8 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 }
 
 // sameLast reports whether the last stages of two plans name the same roles. The last stage of the later plan may also
-// name only some of these roles. In this case, each earlier stage of this plan must name no roles that the stage at its
-// place in the first plan does not name. Stages are counted from the last stage.
+// name only some of these roles. In this case, each earlier stage of this plan must have a stage at its place in the
+// first plan, and must name no roles that this stage does not name. Stages are counted from the last stage.
 func sameLast(before, now approvers.Plan) bool {
 	for back := 1; back <= len(before.Stages) && back <= len(now.Stages); back++ {
 		a, b := before.Stages[len(before.Stages)-back], now.Stages[len(now.Stages)-back]
@@ -156,7 +156,7 @@ func sameLast(before, now approvers.Plan) bool {
 			return true
 		}
 	}
-	return len(before.Stages) > 0
+	return len(before.Stages) > 0 && len(now.Stages) <= len(before.Stages)
 }
 
 // someOrder reports whether the people's approvals complete the request in some order.
