@@ -138,3 +138,15 @@ func TestCallersDamaged(t *testing.T) {
 		}
 	}
 }
+
+// The call of a question of the model is lost. The question is voided, because the call certainly had no run.
+func TestDamagedModelQuestion(t *testing.T) {
+	h := newHarness(t)
+	_, c := h.askPeople()
+	h.spoil("calls", c.ID)
+	h.clock.pass(expiresAfter + time.Hour)
+	h.due() // reads the call
+	if c := h.call(c.ID); c.Outcome != approvers.OutcomeVoided {
+		t.Errorf("the question is %s: %s", c.Outcome, c.Result)
+	}
+}

@@ -488,7 +488,8 @@ func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store
 }
 
 // rebuildCall replaces a damaged call. If the call's run has not begun, rebuildCall ends the call, its execution and
-// its request. If the run has ended, the call gets the run's result.
+// its request. If the run has ended, the call gets the run's result. If the run and the request are lost, the outcome of
+// the call is unknown.
 func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	turn, err := t.Turn(of)
 	if err != nil {
@@ -534,25 +535,32 @@ func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 }
 
 // closeCall closes a call that has no result. If the call's run has begun, closeCall does not change the run, because
-// the run ends by itself.
+// the run ends by itself. If the run is lost, it is unknown whether the call was run.
 func (t damageTx) closeCall(c store.Call) error {
 	if c.Outcome != "" {
 		return nil
 	}
 	e, err := t.Execution(c.Execution)
 	switch {
-	case errors.Is(err, store.ErrNotFound) && c.Execution != "":
-		res := approvers.NewResult(approvers.OutcomeUnknown, c.Tool, "its records in the store are lost, so nobody knows whether it was run", "")
-		return t.turns.giveResult(c, approvers.OutcomeUnknown, res.Text())
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound) && t.hadNoRun(c):
 		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")
 		return t.turns.giveResult(c, approvers.OutcomeVoided, res.Text())
+	case errors.Is(err, store.ErrNotFound):
+		res := approvers.NewResult(approvers.OutcomeUnknown, c.Tool, "its records in the store are lost, so nobody knows whether it was run", "")
+		return t.turns.giveResult(c, approvers.OutcomeUnknown, res.Text())
 	case err != nil:
 		return err
 	case e.State != approvers.ExecutionNone:
 		return t.returnKnown(e)
 	}
 	return t.endRun(e, c)
+}
+
+// hadNoRun reports whether a call certainly had no run: the call was a question of the model, or had an error. Any other
+// call had a run, or a request with a run. A rebuilt call without a run does not show this, because they may be lost.
+func (t damageTx) hadNoRun(c store.Call) bool {
+	facts, _ := t.proposedFacts(c.ID)
+	return c.ModelQuestion != nil || c.Execution == "" && (facts["verdict"] == "inquiry" || facts["verdict"] == "error")
 }
 
 // returnKnown gives a rebuilt call the result of its finished run.

@@ -311,6 +311,14 @@ func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named
 				if err == nil && (e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting || e.Unrun) {
 					t.Errorf("%s: the run %s is %s (unrun: %v), and had acted", what, id, e.State, e.Unrun)
 				}
+				n, ok := w.of[id]
+				if !ok { // the run belongs to a caller's request
+					continue
+				}
+				call, err := r.Call(w.requests[n].call)
+				if err == nil && (call.Outcome == approvers.OutcomeVoided || strings.Contains(call.Result, "nothing was run")) {
+					t.Errorf("%s: the call %s is %s: %s, and its run had acted", what, call.ID, call.Outcome, call.Result)
+				}
 			}
 			return nil
 		})
