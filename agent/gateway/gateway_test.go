@@ -195,8 +195,8 @@ func TestCrowdedConnections(t *testing.T) {
 	t.Error("connections are closed although there are few again")
 }
 
-// After a restore, nobody knows whether a call that was open in the backup has run. So no answer says that the call did
-// not run.
+// After a restore, nobody knows whether a call that was open in the backup has run. The same is true of a call if the
+// records of its run are lost. So no answer says that the call did not run.
 func TestLostRequests(t *testing.T) {
 	asked := edited(`{"a":1}`)
 	asked.Request.State, asked.Request.Lost, asked.Request.Reason, asked.Call.Outcome = approvers.Voided, true, "check first", approvers.OutcomeVoided
@@ -205,6 +205,8 @@ func TestLostRequests(t *testing.T) {
 	automatic.Execution = &approvers.Execution{State: approvers.ExecutionNone, Loss: approvers.LossRestored}
 	voided := edited(`{"a":1}`)
 	voided.Request.State, voided.Call.Outcome = approvers.Voided, approvers.OutcomeVoided
+	damaged := automatic
+	damaged.Execution, damaged.Call.Outcome = nil, approvers.OutcomeUnknown
 	ran := asked
 	ran.Execution = &approvers.Execution{State: approvers.ExecutionSucceeded, Loss: approvers.LossRestored}
 	for _, c := range []struct {
@@ -215,6 +217,7 @@ func TestLostRequests(t *testing.T) {
 		{"lost", asked, "voided", uncertain, "check first"},
 		{"lost without a request", automatic, "voided", uncertain, "check first"},
 		{"voided", voided, "voided", denied, ""},
+		{"its records are lost", damaged, "unknown", uncertain, "check first"},
 		{"lost, and reported", ran, "succeeded", executed, "check first"},
 	} {
 		s, err := testGateway(t, fakeCallers{}, nil).stateOf(c.request)

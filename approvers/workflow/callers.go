@@ -493,6 +493,8 @@ func (t callersTx) claim(client approvers.Client, id, hash string, givers grantO
 	switch {
 	case !conv.Caller.Caller.Decides():
 		return &CallerProblem{Code: CallerMode, Request: id}, nil
+	case errors.Is(err, store.ErrNotFound) && call.Outcome != "": // the record of the run is lost
+		return &CallerProblem{Code: CallerNotApproved, Request: id}, nil
 	case err != nil:
 		return nil, err
 	case e.State != approvers.ExecutionNone && !e.Unrun:
@@ -548,6 +550,9 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 			return &CallerProblem{Code: CallerMode, Request: id}
 		}
 		e, err := t.Execution(call.Execution)
+		if errors.Is(err, store.ErrNotFound) && call.Outcome != "" { // the record of the run is lost
+			return &CallerProblem{Code: CallerOutcomeKnown, Request: id}
+		}
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -136,5 +137,47 @@ func TestCallersDamaged(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A client runs a call, and the records of the call, its request and its run are lost. The client gets the status
+// unknown, and can neither claim the call again nor report an outcome. These answers are final, so the client does not
+// try again.
+func TestCallersRunLost(t *testing.T) {
+	h := newCallerHarness(t)
+	id := h.callerAsks(callerCall("k", `issue_refund {"amount": 5}`))
+	h.approve(lead, id)
+	h.ok(h.claims(id))
+	e := h.callerView("ci", id).Execution
+	h.spoil("calls", id)
+	h.spoil("requests", id)
+	h.spoil("executions", e.ID)
+	h.clock.pass(expiresAfter + time.Hour)
+	h.due()
+	for range 3 { // each read closes damaged records
+		_, err := h.Views.Caller(h.ctx(), "ci", id)
+		h.Callers.Mend(h.ctx(), err)
+	}
+	if v := h.callerView("ci", id); v.Status() != view.CallerUnknown || !v.Lost() {
+		t.Errorf("the status is %s: %s", v.Status(), v.Call.Result)
+	}
+	var problem *workflow.CallerProblem
+	if err := h.Callers.Claim(h.ctx(), ci, id, hashText(e.Args)); !errors.As(err, &problem) || problem.Code != workflow.CallerNotApproved {
+		t.Errorf("the claim: %v", err)
+	}
+	if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerOutcomeKnown {
+		t.Errorf("the report: %v", err)
+	}
+}
+
+// The call of a question of the model is lost. The question is voided, because the call certainly had no run.
+func TestDamagedModelQuestion(t *testing.T) {
+	h := newHarness(t)
+	_, c := h.askPeople()
+	h.spoil("calls", c.ID)
+	h.clock.pass(expiresAfter + time.Hour)
+	h.due() // reads the call
+	if c := h.call(c.ID); c.Outcome != approvers.OutcomeVoided {
+		t.Errorf("the question is %s: %s", c.Outcome, c.Result)
 	}
 }

@@ -22,8 +22,12 @@ import (
 // workflow writes a new record in its place, with an end state and the reason. The data of the new record come from the
 // audit records and from related records. Slack messages about the record show the end state.
 
-// whyDamaged is the reason that people and the model read. Audit records also contain this reason.
-const whyDamaged = "its record in the store is damaged, so nothing was run"
+// whyDamaged is the reason that people and the model read. Audit records also contain this reason. If a run has begun,
+// or may have begun, the reason is damagedRecord.
+const (
+	damagedRecord = "its record in the store is damaged"
+	whyDamaged    = damagedRecord + ", so nothing was run"
+)
 
 // mostDamaged is how many times update may repeat its transaction after closeDamaged has closed a damaged record.
 // mostTogether is the maximum number of damaged records that closeDamaged passes to closeAll.
@@ -211,8 +215,11 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 	return nil, all
 }
 
-// rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, the new request is
-// consumed instead, and the run is not affected.
+// mayHaveRun lists the outcomes of a call that was run, or may have been run.
+var mayHaveRun = []approvers.Outcome{approvers.OutcomeExecuted, approvers.OutcomeError, approvers.OutcomeUnknown}
+
+// rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, or may have begun,
+// the new request is consumed instead, and the run is not affected.
 func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) {
 	facts, chain := t.proposedFacts(id)
 	call, err := t.callOf(facts["call"], cmp.Or(facts["conversation"], conversation), id)
@@ -228,18 +235,22 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	}
 	began := slices.ContainsFunc(chain, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditExecuting })
 	e, err := t.Execution(r.Execution)
-	if store.IgnoreNotFound(err) != nil {
+	switch {
+	case err == nil: // the stored run also counts, because audit records may be lost
+		began = began || e.State != approvers.ExecutionNone && !e.Unrun
+	case !errors.Is(err, store.ErrNotFound):
 		return nil, err
+	// The run is lost, too. rebuildRun has rebuilt nothing (see closingOrder), because it did not find the call.
+	case call.Execution == "": // rebuildCall has rebuilt the call
+		began = began || !t.complete(id)
+	default:
+		began = began || slices.Contains(mayHaveRun, call.Outcome)
 	}
-	// The stored run also counts, because audit records may be lost. If the run was lost, too, rebuildRun has rebuilt it
-	// before (see closingOrder), and presumed has decided whether it had begun. So rebuildRequest needs no rule for lost
-	// runs.
-	began = began || err == nil && e.State != approvers.ExecutionNone && !e.Unrun
-	if began || call.Outcome != "" {
-		r.State, r.ClosedAt, r.Reason = approvers.Consumed, t.now, whyDamaged
-		if !began {
-			r.State = approvers.Voided
-		}
+	switch {
+	case began:
+		r.State, r.ClosedAt, r.Reason = approvers.Consumed, t.now, damagedRecord
+	case call.Outcome != "":
+		r.State, r.ClosedAt, r.Reason = approvers.Voided, t.now, whyDamaged
 	}
 	return func() error {
 		r, err := t.Request(id)
@@ -406,14 +417,18 @@ func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord)
 	return e
 }
 
+// complete reports whether no record of an audit chain is lost.
+func (t damageTx) complete(chain string) bool {
+	all, err := t.Audit(chain)
+	return err == nil && len(all) > 0 && approvers.VerifyChain(all) == nil
+}
+
 // presumed returns the state of a lost run of whose start there is no audit record. If the chain is complete, or the
 // stored request is not consumed, the run has not begun. Otherwise, the state comes from the call's result. If the call
 // has no result, the run may have begun, so presumed returns the state executing.
 func (t damageTx) presumed(e approvers.Execution, call store.Call, r *approvers.Request) approvers.Execution {
-	chain, err := t.Audit(e.Chain())
-	complete := err == nil && len(chain) > 0 && approvers.VerifyChain(chain) == nil
 	switch {
-	case complete || r != nil && r.State != approvers.Consumed:
+	case t.complete(e.Chain()) || r != nil && r.State != approvers.Consumed:
 	case call.Outcome == approvers.OutcomeExecuted:
 		e.State, e.FinishedAt = approvers.ExecutionSucceeded, call.ReturnedAt
 	case call.Outcome == approvers.OutcomeError:
@@ -488,7 +503,8 @@ func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store
 }
 
 // rebuildCall replaces a damaged call. If the call's run has not begun, rebuildCall ends the call, its execution and
-// its request. If the run has ended, the call gets the run's result.
+// its request. If the run has ended, the call gets the run's result. If the run and the request are lost, the outcome of
+// the call is unknown.
 func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	turn, err := t.Turn(of)
 	if err != nil {
@@ -534,25 +550,32 @@ func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 }
 
 // closeCall closes a call that has no result. If the call's run has begun, closeCall does not change the run, because
-// the run ends by itself.
+// the run ends by itself. If the run is lost, it is unknown whether the call was run.
 func (t damageTx) closeCall(c store.Call) error {
 	if c.Outcome != "" {
 		return nil
 	}
 	e, err := t.Execution(c.Execution)
 	switch {
-	case errors.Is(err, store.ErrNotFound) && c.Execution != "":
-		res := approvers.NewResult(approvers.OutcomeUnknown, c.Tool, "its records in the store are lost, so nobody knows whether it was run", "")
-		return t.turns.giveResult(c, approvers.OutcomeUnknown, res.Text())
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound) && t.hadNoRun(c):
 		res := approvers.NewResult(approvers.OutcomeVoided, c.Tool, whyDamaged, "")
 		return t.turns.giveResult(c, approvers.OutcomeVoided, res.Text())
+	case errors.Is(err, store.ErrNotFound):
+		res := approvers.NewResult(approvers.OutcomeUnknown, c.Tool, "its records in the store are lost, so nobody knows whether it was run", "")
+		return t.turns.giveResult(c, approvers.OutcomeUnknown, res.Text())
 	case err != nil:
 		return err
 	case e.State != approvers.ExecutionNone:
 		return t.returnKnown(e)
 	}
 	return t.endRun(e, c)
+}
+
+// hadNoRun reports whether a call certainly had no run: the call was a question of the model, or had an error. Any other
+// call had a run, or a request with a run. A rebuilt call without a run does not show this, because they may be lost.
+func (t damageTx) hadNoRun(c store.Call) bool {
+	facts, _ := t.proposedFacts(c.ID)
+	return c.ModelQuestion != nil || c.Execution == "" && (facts["verdict"] == "inquiry" || facts["verdict"] == "error")
 }
 
 // returnKnown gives a rebuilt call the result of its finished run.

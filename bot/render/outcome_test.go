@@ -122,6 +122,30 @@ func TestUnknownWaitsFor(t *testing.T) {
 	}
 }
 
+// If the record of a call's run is lost, neither the step nor the request's card says that the call was not run, or that
+// it was started.
+func TestLostRun(t *testing.T) {
+	lost := bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Consumed, "", "", "its record in the store is damaged")
+	lost.Damaged = true
+	s := bottest.ViewModel(lost)
+	s.Execution, s.Call.Outcome = nil, approvers.OutcomeUnknown
+	ran := bottest.ViewModel(lost)
+	ran.Execution, ran.Call.Outcome = nil, approvers.OutcomeExecuted
+	step := unknownView()
+	step.Message.Kind, step.Message.Ref, step.Message.Step = store.OutboxStep, "turn_1", 1
+	step.Calls = []view.Call{{Call: *s.Call}}
+	step.Request, step.Execution, step.Call = nil, nil, nil
+	for want, s := range map[string]view.Model{
+		"UTC>: its record in the store is damaged. It is not known whether it ran.":         s,
+		"UTC>: its record in the store is damaged. It ran.":                                 ran,
+		"\nIts records are lost, so it is not known whether it ran. The agent was told so.": step,
+	} {
+		if text := drawn(t, s).Messages[0].Text; !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %q", want, text)
+		}
+	}
+}
+
 // While people are asked whether a call happened, neither the step nor the status in the thread says that the call is
 // running.
 func TestUnknownIsNotRunning(t *testing.T) {

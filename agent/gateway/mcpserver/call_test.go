@@ -41,13 +41,18 @@ func TestCallIsRepeatedWhileItsAnswerIsSent(t *testing.T) {
 	}
 }
 
-// The answer about a call that was open in a restored backup says that the call may have run. The answer must not
-// promise that a repeated call is not made again.
+// The answer about a call that was open in a restored backup, or whose records are lost, says that the call may have
+// run. The answer must not promise that a repeated call is not made again.
 func TestLostCall(t *testing.T) {
-	s := gateway.State{Status: "voided", Disposition: gateway.Uncertain, Reason: "check first"}
-	out, err := json.Marshal(finished(&s, &view.CallerRequest{Request: &approvers.Request{Lost: true}}, false))
-	if err != nil || !strings.Contains(string(out), "It is not known whether the call was decided, or ran: check first.") || strings.Contains(string(out), "not made again") {
-		t.Errorf("%s, %v", out, err)
+	for status, rec := range map[string]view.CallerRequest{
+		"voided":  {Request: &approvers.Request{Lost: true}},
+		"unknown": {Call: store.Call{Outcome: approvers.OutcomeUnknown}},
+	} {
+		s := gateway.State{Status: status, Disposition: gateway.Uncertain, Reason: "check first"}
+		out, err := json.Marshal(finished(&s, &rec, false))
+		if err != nil || !strings.Contains(string(out), "It is not known whether the call was decided, or ran: check first.") || strings.Contains(string(out), "not made again") {
+			t.Errorf("%s: %s, %v", status, out, err)
+		}
 	}
 }
 

@@ -172,8 +172,8 @@ func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, be
 }
 
 // withLostMessages adds the calls of turns whose messages were lost, because CallsIn does not find these turns. A turn
-// is found through its requests and executions. If a turn has neither, because all its calls were refused, the texts in
-// the audit records of its calls remain until the audit chains are pruned.
+// is found through its requests and executions. If a turn has neither, because each of its calls was a question of the
+// model or had an error, the texts in the audit records of its calls remain until the audit chains are pruned.
 func withLostMessages(r store.Reader, calls []store.Call, requests []approvers.Request, runs []approvers.Execution) ([]store.Call, error) {
 	found := map[string]bool{}
 	for _, c := range calls {

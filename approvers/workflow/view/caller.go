@@ -129,9 +129,13 @@ func (c CallerRequest) Status() string {
 	return string(approvers.Approved)
 }
 
-// Lost reports whether the call was open in a backup from which the store was restored, and nobody has reported an
-// outcome. The call may have been decided and run after the backup.
+// Lost reports whether it is unknown what happened to the call, and nobody has reported an outcome. There are two
+// reasons: the records of the call's run are lost, or the call was open in a backup from which the store was restored.
+// In the second case, the call may have been decided and run after the backup.
 func (c CallerRequest) Lost() bool {
+	if c.Execution == nil && c.Call.Outcome == approvers.OutcomeUnknown {
+		return true
+	}
 	if e := c.Execution; e != nil && e.State != approvers.ExecutionNone {
 		return false
 	}

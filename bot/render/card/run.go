@@ -37,7 +37,9 @@ func (w runWords) aftermath(r approvers.Request) *block.RichText {
 		return block.Say(" It is about to run.")
 	case r.State == approvers.Consumed && w.execution != nil, r.Lost && w.execution != nil && w.execution.ReportedBy != "":
 		return block.Say(" ").Add(w.runOutcome())
-	case r.Lost:
+	case r.State == approvers.Consumed && w.call != nil && w.call.Outcome == approvers.OutcomeExecuted: // the run's record is lost
+		return block.Say(" ").Strong("It ran").Say(".")
+	case r.Lost, r.State == approvers.Consumed:
 		return block.Say(" ").Strong("It is not known whether it ran").Say(".")
 	}
 	return block.Say(" It was not run.")

@@ -62,6 +62,9 @@ func (w CallWords) outcome(c view.Call) (string, *block.RichText) {
 	case approvers.OutcomeObserved:
 		return "👁️", block.Say("Not run, because the bot only observes this for now: ").Say(shortReason(c, reasonOf(c))).Say(".")
 	case approvers.OutcomeUnknown:
+		if c.Execution == nil {
+			return "❓", w.AllowedBy(c).Say("Its records are lost, so it is not known whether it ran. The agent was told so.")
+		}
 		return "❓", w.AllowedBy(c).Say("It was started, and its outcome is unknown. The agent was told so.")
 	}
 	if c.Request == nil && c.Call.Outcome == approvers.OutcomeVoided {

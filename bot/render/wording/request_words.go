@@ -49,6 +49,9 @@ func (w RequestWords) Ending(r approvers.Request) *block.RichText {
 	if d, broken := r.BrokenBy(); broken && (r.State == approvers.Approved || r.State == approvers.Consumed) {
 		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, block.DayTime).Reason(d.Reason, block.MaxReason)
 	}
+	if r.Damaged && r.State == approvers.Consumed { // the decisions are lost
+		return p.Say(", ").At(r.ClosedAt, block.DayTime).Reason(r.Reason, block.MaxReason)
+	}
 	if r.State == approvers.Approved || r.State == approvers.Consumed {
 		p.Say(" by ").Add(w.countedApprovals(r))
 		if len(r.Edits) > 0 {
