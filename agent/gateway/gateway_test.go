@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"countersign/approvers"
@@ -224,5 +225,24 @@ func TestLostRequests(t *testing.T) {
 		if err != nil || s.Status != c.status || s.Disposition != c.disposition || s.Reason != c.reason {
 			t.Errorf("%s: %+v, %v", c.name, s, err)
 		}
+	}
+}
+
+// The status unknown can change, because people may report the outcome. If the records of the run are lost, nobody can
+// report the outcome, so a stream of events ends.
+func TestStreamOfUnknown(t *testing.T) {
+	for name, run := range map[string]*approvers.Execution{"known run": {ID: "exec_1", Tool: "deploy", State: approvers.ExecutionUnknown}, "lost run": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				request := edited(`{"a":1}`)
+				request.Request, request.Execution, request.Call.Outcome = nil, run, approvers.OutcomeUnknown
+				g := testGateway(t, fakeCallers{}, &fakeViews{request: request})
+				began, stream := time.Now(), httptest.NewRecorder()
+				g.ServeHTTP(stream, testRequest(t.Context(), http.MethodGet, "/v1/requests/req_1", "", "Accept", "text/event-stream"))
+				if ended := time.Since(began) < longest; ended != (run == nil) || !strings.Contains(stream.Body.String(), `"status":"unknown"`) {
+					t.Errorf("the stream ended after %s: %.200s", time.Since(began), stream.Body)
+				}
+			})
+		})
 	}
 }

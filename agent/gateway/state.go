@@ -36,6 +36,7 @@ type state struct {
 	State       string     `json:"state,omitempty"`
 
 	etag string
+	lost bool // the records of the run are lost, so the status stays unknown
 }
 
 type decision struct {
@@ -82,7 +83,7 @@ func (s state) settled() bool {
 
 // over reports whether the request is in its last state.
 func (s state) over() bool {
-	return !slices.Contains([]string{string(approvers.Pending), string(approvers.Approved), view.CallerRunning, view.CallerUnknown}, s.Status)
+	return s.lost || !slices.Contains([]string{string(approvers.Pending), string(approvers.Approved), view.CallerRunning, view.CallerUnknown}, s.Status)
 }
 
 // write sends the state as the answer.
@@ -120,6 +121,7 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 		ID: own.Request, Mode: string(own.Caller.Mode), Tool: c.Call.Tool, ArgsHash: hashOf([]byte(c.Call.Args)), CreatedAt: c.Call.CreatedAt, State: own.ClientState,
 	}
 	s.Status = c.Status()
+	s.lost = s.Status == view.CallerUnknown && c.Lost()
 	if e := c.Execution; e != nil {
 		s.ArgsHash = hashOf(e.Args)
 		s.run(*e)

@@ -3,8 +3,11 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -53,6 +56,35 @@ func TestLostCall(t *testing.T) {
 		if err != nil || !strings.Contains(string(out), "It is not known whether the call was decided, or ran: check first.") || strings.Contains(string(out), "not made again") {
 			t.Errorf("%s: %s, %v", status, out, err)
 		}
+	}
+}
+
+// noCallers is a workflow that no caller changes.
+type noCallers struct{ gateway.Callers }
+
+func (noCallers) PublishReceiptKey(context.Context, string, []byte) error { return nil }
+
+// lostCall has a call whose records are lost.
+type lostCall struct{ gateway.Views }
+
+func (lostCall) Caller(context.Context, string, string) (view.CallerRequest, error) {
+	own := store.CallerRequest{Caller: approvers.Caller{Name: "ci", Mode: approvers.ExecuteMode}, Request: "req_1"}
+	return view.CallerRequest{Conversation: store.Conversation{Caller: &own}, Call: store.Call{ID: "req_1", Outcome: approvers.OutcomeUnknown}}, nil
+}
+
+// The status of a call whose records are lost does not change any more. So the answer with this status counts as
+// delivered, and an identical call is then a new request.
+func TestLostCallIsOver(t *testing.T) {
+	g, err := gateway.New(t.Context(), gateway.Config{
+		Callers: noCallers{}, Views: lostCall{}, Policy: func() *approvers.Policy { return &approvers.Policy{} }, Key: gateway.NewReceiptKey(), Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Config: Config{Gateway: g, Now: time.Now}, ends: deliveries{by: map[string]*delivery{}}}
+	x := &exchange{client: approvers.Client{Name: "ci"}, version: modernVersion}
+	if _, err := s.getTask(t.Context(), x, &taskParams{TaskID: "req_1"}); err != nil || !slices.Equal(x.answered, []string{"req_1"}) {
+		t.Errorf("the answer has the last states of %q, %v", x.answered, err)
 	}
 }
 
