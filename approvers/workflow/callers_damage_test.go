@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,40 @@ func TestCallersRunLost(t *testing.T) {
 	}
 	if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerOutcomeKnown {
 		t.Errorf("the report: %v", err)
+	}
+}
+
+// A run is lost, and the bot still draws the messages about its request and its step. In the first case, the call and
+// the request are lost too, and are rebuilt without a run. In the second case, both name the lost run.
+func TestMessagesOfLostRun(t *testing.T) {
+	for _, all := range []bool{true, false} {
+		h := newBareHarness(t, t.TempDir()) // a store with lost records does not have all invariants
+		r := h.approve(lead, h.ask(`issue_refund {"amount":40}`).ID)
+		h.run(r.Execution, "done")
+		h.spoil("executions", r.Execution)
+		if all {
+			h.spoil("calls", r.Call)
+			h.spoil("requests", r.ID)
+			for range 3 { // each read closes damaged records
+				_, err := h.Views.Request(h.ctx(), r.ID)
+				h.Callers.Mend(h.ctx(), err)
+			}
+		} else {
+			h.ok(h.store.Update(h.ctx(), func(x store.Tx) error {
+				_, _, err := x.(store.SetAside).SetAside("executions", r.Execution)
+				return err
+			}))
+		}
+		for _, s := range slices.Concat(h.messagesOf(r.ID), h.messagesOf(r.Turn)) {
+			m, err := h.Views.Message(h.ctx(), s.ID)
+			if err != nil {
+				t.Errorf("the %s can't be drawn: %v", s.Kind, err)
+				continue
+			}
+			if m.Request != nil && (m.Request.State != approvers.Consumed || m.Execution != nil) {
+				t.Errorf("the %s shows a request that is %s, and the run %+v", s.Kind, m.Request.State, m.Execution)
+			}
+		}
 	}
 }
 

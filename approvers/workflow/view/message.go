@@ -124,7 +124,7 @@ func (m *Model) readRequest(r store.Reader, id string) error {
 	if err != nil {
 		return err
 	}
-	e, err := r.Execution(req.Execution)
+	e, err := readRun(r, req.Execution)
 	if err != nil {
 		return err
 	}
@@ -133,11 +133,20 @@ func (m *Model) readRequest(r store.Reader, id string) error {
 		return err
 	}
 	mask(m.Policy, &req, &call)
-	m.Request, m.Execution, m.Call = &req, &e, &call
+	m.Request, m.Execution, m.Call = &req, e, &call
 	if err := m.readRetry(r); err != nil {
 		return err
 	}
 	return m.readChannel(r, req.Turn)
+}
+
+// readRun reads an execution. If there is no execution, or its record is lost, the result is nil.
+func readRun(r store.Reader, id string) (*approvers.Execution, error) {
+	e, err := r.Execution(id)
+	if err != nil {
+		return nil, store.IgnoreNotFound(err)
+	}
+	return &e, nil
 }
 
 func (m *Model) readUnknown(r store.Reader, id string) error {
@@ -229,18 +238,17 @@ func (m *Model) readCalls(r store.Reader, turn string, step int) error {
 }
 
 func (m *Model) readCall(r store.Reader, c store.Call) (Call, error) {
-	vm := Call{Call: c}
+	e, err := readRun(r, c.Execution)
+	vm := Call{Call: c, Execution: e}
 	mask(m.Policy, nil, &vm.Call)
-	if c.Execution != "" {
-		e, err := r.Execution(c.Execution)
-		if err != nil {
+	if err != nil {
+		return vm, err
+	}
+	if e != nil {
+		if vm.Grant, err = GrantOf(r, *e); err != nil {
 			return vm, err
 		}
-		vm.Execution = &e
-		if vm.Grant, err = GrantOf(r, e); err != nil {
-			return vm, err
-		}
-		if vm.Asks, err = awaitsAnswer(r, e); err != nil {
+		if vm.Asks, err = awaitsAnswer(r, *e); err != nil {
 			return vm, err
 		}
 	}
@@ -364,7 +372,7 @@ func (m *Model) readNotice(r store.Reader) error {
 // a run with an unknown outcome, readRetry reads the request for the retry and the request's cards. If the model is
 // about the request for a retry, readRetry reads the messages that ask people about the earlier run.
 func (m *Model) readRetry(r store.Reader) error {
-	if e := m.Execution; e.State == approvers.ExecutionUnknown || e.Loss != "" {
+	if e := m.Execution; e != nil && (e.State == approvers.ExecutionUnknown || e.Loss != "") {
 		if m.Call.Execution != e.ID {
 			later, err := r.Request(m.Call.Request)
 			if err != nil {

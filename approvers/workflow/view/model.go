@@ -14,7 +14,7 @@ type Model struct {
 	Conversation store.Conversation
 	Turn         approvers.Turn
 	Request      *approvers.Request       // for a card, an escalation, a question, a notice, and a run that was approved
-	Execution    *approvers.Execution     // the request's current execution, the run whose outcome is unknown, or the run that returned the file
+	Execution    *approvers.Execution     // the request's current execution, the run whose outcome is unknown, or the run that returned the file; nil: its record is lost
 	Call         *store.Call              // call of the request or the execution, with the result that the model received
 	Later        *approvers.Request       // for a run with an unknown outcome: the request for a retry
 	Earlier      []store.OutboxMessage    // for a retry's request: the messages in Slack about the earlier run
@@ -44,7 +44,7 @@ type Model struct {
 // Call is one call of a step. Its data show why the call waits.
 type Call struct {
 	Call      store.Call
-	Execution *approvers.Execution
+	Execution *approvers.Execution // nil: there is none, or its record is lost
 	Request   *approvers.Request
 	Cards     []store.OutboxMessage // the request's cards that Slack shows
 	Grant     *approvers.Grant      // the grant under which the call ran

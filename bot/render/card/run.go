@@ -17,7 +17,7 @@ type runWords struct {
 	wording.RequestWords
 	wording.Workspace
 	to        string               // the recipient of the message
-	execution *approvers.Execution // nil: the call has not run
+	execution *approvers.Execution // nil: the call has not run, or the record of its run is lost
 	call      *store.Call
 	later     *approvers.Request    // the request for a retry
 	cards     []store.OutboxMessage // the cards of this request
