@@ -171,6 +171,33 @@ func TestCallersRunLost(t *testing.T) {
 	}
 }
 
+// A request waits, and the records of the call, the request and the run are lost. The complete history shows that the
+// run had not begun, so the client is told that the call was voided. The request or the call is read first.
+func TestCallersPendingLost(t *testing.T) {
+	for _, first := range []string{"request", "call"} {
+		h := newCallerHarness(t)
+		id := h.callerAsks(callerCall("k", `issue_refund {"amount": 5}`))
+		v := h.callerView("ci", id)
+		h.spoil("calls", id)
+		h.spoil("requests", v.Request.ID)
+		h.spoil("executions", v.Execution.ID)
+		if first == "request" {
+			_, err := h.Views.Request(h.ctx(), v.Request.ID)
+			h.Callers.Mend(h.ctx(), err)
+		}
+		for range 3 { // each read closes damaged records
+			_, err := h.Views.Caller(h.ctx(), "ci", id)
+			h.Callers.Mend(h.ctx(), err)
+		}
+		if v := h.callerView("ci", id); v.Status() != string(approvers.OutcomeVoided) || v.Lost() {
+			t.Errorf("the %s is read first: the status is %s (lost: %t): %s", first, v.Status(), v.Lost(), v.Call.Result)
+		}
+		if r := h.request(v.Request.ID); r.State != approvers.Voided {
+			t.Errorf("the %s is read first: the request is %s", first, r.State)
+		}
+	}
+}
+
 // A run is lost, and the bot still draws the messages about its request and its step. In the first case, the call and
 // the request are lost too, and are rebuilt without a run. In the second case, both name the lost run.
 func TestMessagesOfLostRun(t *testing.T) {

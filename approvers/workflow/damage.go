@@ -94,7 +94,8 @@ var closingOrder = []string{"conversations", "turns", "calls", "executions", "re
 
 // closeAll handles damaged records in three steps. The first step sets all damaged records aside. The second step
 // rebuilds the records. If this step reads another damaged record that comes later in closingOrder, closeAll handles
-// this record, too. The third step ends the requests, runs and turns of the rebuilt records.
+// this record, too. The third step ends the requests, runs and turns of the rebuilt records. Requests end first: if a
+// request is voided, its history has shown that its run had not begun, so its call is voided too.
 func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) error {
 	type damaged struct {
 		store.Damage
@@ -114,7 +115,7 @@ func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) erro
 		}
 	}
 	slices.SortStableFunc(aside, inOrder)
-	var ends []func() error
+	var requests, others []func() error // these functions end records
 	for i := 0; i < len(aside); i++ {
 		x := aside[i]
 		end, err := t.rebuild(x.Damage, x.of, waiting)
@@ -133,15 +134,19 @@ func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) erro
 		if err != nil {
 			return err
 		}
-		if end != nil {
-			ends = append(ends, end)
+		switch {
+		case end == nil:
+		case x.Bucket == "requests":
+			requests = append(requests, end)
+		default:
+			others = append(others, end)
 		}
 		t.note(slog.LevelError, "a stored record was damaged; it was set aside, and what it belongs to was closed", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
 		if err := t.audit(approvers.InstallationChain, approvers.AuditDamaged, "", map[string]string{"bucket": x.Bucket, "key": x.Key, "why": x.Why}, nil); err != nil {
 			return err
 		}
 	}
-	for _, end := range ends {
+	for _, end := range slices.Concat(requests, others) {
 		if err := end(); err != nil {
 			return err
 		}
@@ -504,7 +509,7 @@ func (t damageTx) callThat(conversation string, is func(store.Call) bool) (store
 
 // rebuildCall replaces a damaged call. If the call's run has not begun, rebuildCall ends the call, its execution and
 // its request. If the run has ended, the call gets the run's result. If the run and the request are lost, the outcome of
-// the call is unknown.
+// the call is unknown, unless the request's history shows that the run had not begun.
 func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	turn, err := t.Turn(of)
 	if err != nil {
@@ -550,7 +555,8 @@ func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 }
 
 // closeCall closes a call that has no result. If the call's run has begun, closeCall does not change the run, because
-// the run ends by itself. If the run is lost, it is unknown whether the call was run.
+// the run ends by itself. If the run is lost, it is unknown whether the call was run. (If the request's history shows
+// that the run had not begun, closeAll has voided the request before, so the call has a result.)
 func (t damageTx) closeCall(c store.Call) error {
 	if c.Outcome != "" {
 		return nil
