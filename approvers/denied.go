@@ -70,7 +70,7 @@ type Denied struct {
 	Role   string    // title or name of the role that may decide; for DeniedTool and DeniedCeiling, of the person's role; for DeniedResolved, of the role that ended the request
 	Need   Risk      // for DeniedCeiling and DeniedNotPeer: the ceiling that a role needs
 	By     PersonID  // for DeniedResolved, who decided; for DeniedStandIn, who can't be a stand-in; for other codes, who asked again, paused or resumed
-	State  State     // for DeniedResolved, how the request ended; for DeniedCounted, Rejected if the decision that counts is a rejection
+	State  State     // for DeniedResolved and DeniedDamaged, how the request ended; for DeniedCounted, Rejected if the decision that counts is a rejection
 	At     time.Time // when the request ended, or its deadline; for DeniedDates, the end of the absence
 	Detail string    // the fault in edited arguments, or why the action is not possible; for DeniedStandIn and DeniedNotPeer, the Code that applies to the other person
 }

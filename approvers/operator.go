@@ -39,7 +39,7 @@ func (r Request) Overrule(in DecisionContext, m Action) (Request, []Event, *Deni
 	switch {
 	case m.Who.ID.Login() == "":
 		return r, nil, &Denied{Code: DeniedUnidentified}
-	case r.State == Consumed:
+	case r.State == Consumed && !r.Damaged:
 		return r, nil, &Denied{Code: DeniedStarted}
 	case r.State == Approved && m.Reason != "":
 		return r.end(Revoked, m.Who.ID, m.Who.Name, "", m.Reason, in.Now)

@@ -294,11 +294,10 @@ func (r Request) counted(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who })
 }
 
-// Over returns the denial for an action on a request that has ended. If a request's record was damaged after its run had
-// begun, the denial is the usual one, because the denial DeniedDamaged says that the request did not run.
+// Over returns the denial for an action on a request that has ended.
 func (r Request) Over() *Denied {
-	if r.Damaged && r.State != Consumed {
-		return &Denied{Code: DeniedDamaged, At: r.ClosedAt}
+	if r.Damaged {
+		return &Denied{Code: DeniedDamaged, State: r.State, At: r.ClosedAt}
 	}
 	return &Denied{Code: DeniedResolved, By: r.ClosedBy, State: r.State, At: r.ClosedAt, Role: r.ClosedRole}
 }

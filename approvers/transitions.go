@@ -344,7 +344,7 @@ func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason
 // revoke the request. When the request is approved, all people who may decide its last stage can also revoke the
 // request.
 func (r Request) Revoke(in DecisionContext, m Action) (Request, []Event, *Denied) {
-	if r.State == Consumed {
+	if r.State == Consumed && !r.Damaged {
 		return r, nil, &Denied{Code: DeniedStarted}
 	}
 	if !r.State.Open() {

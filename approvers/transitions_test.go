@@ -479,13 +479,17 @@ func TestTransitionsDoNotShareMemory(t *testing.T) {
 	}
 }
 
-// A click on a damaged request says that the request did not run, unless its run had begun before the damage was found.
+// The denial for an action on a damaged request says neither that the request was approved nor that its run has begun,
+// because its decisions are lost.
 func TestDamagedRequestIsOver(t *testing.T) {
-	for state, code := range map[approvers.State]approvers.Code{
-		approvers.Voided: approvers.DeniedDamaged, approvers.Consumed: approvers.DeniedResolved,
-	} {
-		if d := (approvers.Request{State: state, Damaged: true}).Over(); d.Code != code {
-			t.Errorf("the denial for a damaged request with state %s is %s, want %s", state, d.Code, code)
+	for _, state := range []approvers.State{approvers.Voided, approvers.Consumed} {
+		r := approvers.Request{State: state, Damaged: true}
+		_, _, revoked := r.Revoke(approvers.DecisionContext{}, approvers.Action{Who: onLead, At: start, Reason: "x"})
+		_, _, overruled := r.Overrule(approvers.DecisionContext{}, approvers.Action{Who: operator, At: start, Reason: "x"})
+		for what, d := range map[string]*approvers.Denied{"a decision": r.Over(), "a revocation": revoked, "an operator's rejection": overruled} {
+			if d == nil || d.Code != approvers.DeniedDamaged || d.State != state {
+				t.Errorf("the denial for %s about a damaged request with state %s is %+v", what, state, d)
+			}
 		}
 	}
 }

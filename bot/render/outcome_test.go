@@ -11,6 +11,7 @@ import (
 	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/bot/render/argument"
+	"countersign/bot/render/form"
 	"countersign/bot/render/thread"
 	"countersign/store"
 )
@@ -123,7 +124,7 @@ func TestUnknownWaitsFor(t *testing.T) {
 }
 
 // If the record of a call's run is lost, neither the step nor the request's card says that the call was not run, or that
-// it was started.
+// it was started. The decisions of the request are lost too, so nothing says that it was approved.
 func TestLostRun(t *testing.T) {
 	lost := bottest.Closed(bottest.Request(bottest.RefundArgs), approvers.Consumed, "", "", "its record in the store is damaged")
 	lost.Damaged = true
@@ -140,9 +141,12 @@ func TestLostRun(t *testing.T) {
 		"UTC>: its record in the store is damaged. It ran.":                                 ran,
 		"\nIts records are lost, so it is not known whether it ran. The agent was told so.": step,
 	} {
-		if text := drawn(t, s).Messages[0].Text; !strings.Contains(text, want) {
+		if text := drawn(t, s).Messages[0].Text; !strings.HasPrefix(text, "❓ ") || !strings.Contains(text, want) || strings.Contains(text, "pproved") {
 			t.Errorf("%q is missing in %q", want, text)
 		}
+	}
+	if text := form.DeniedText(lost.Over(), &lost, nil).Mrkdwn(); !strings.Contains(text, "its run") || strings.Contains(text, "pproved") || strings.Contains(text, "did not run") {
+		t.Errorf("the answer to a click is %q", text)
 	}
 }
 

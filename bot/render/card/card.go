@@ -90,7 +90,7 @@ func (c card) banners(r approvers.Request) []*block.RichText {
 
 // decidedCard draws the subject of a request, who asked, who decided, and how the request ended.
 func (c card) decidedCard(p *block.Builder, r approvers.Request) {
-	what := block.Say(wording.EndSign[r.State] + " ").Strong(wording.WhatHappens(r.Preview, r.Tool))
+	what := block.Say(wording.EndSign(r) + " ").Strong(wording.WhatHappens(r.Preview, r.Tool))
 	if r.Facts.Asker != "" {
 		what.Say(", asked by ").Person(r.Facts.Asker, r.Facts.AskerName)
 	}

@@ -126,7 +126,7 @@ func (w runWords) onceMore() *block.RichText {
 	if r.State == approvers.Pending {
 		line.Say("It waits for " + w.StageTitle(r.CurrentStage()) + w.EscalatedRoles(r) + ".")
 	} else {
-		line.Say(wording.EndSign[r.State] + " ").Add(w.Ending(r))
+		line.Say(wording.EndSign(r) + " ").Add(w.Ending(r))
 	}
 	if link := w.CardFor(strings.TrimPrefix(w.to, store.ToUser), w.cards); link != "" {
 		line.Say(" · ").Link(link, "See the card")

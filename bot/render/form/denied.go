@@ -156,6 +156,9 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 	case approvers.DeniedNotAgain:
 		return block.Say("It can't be asked for again now: ").Say(block.Clip(block.Visible(d.Detail), block.MaxSentence)).Say(".")
 	case approvers.DeniedDamaged:
+		if d.State == approvers.Consumed {
+			return block.Say("Nothing was decided: this request's record is damaged, so it was closed. The card says what is known about its run. My operator was told.")
+		}
 		return block.Say("Nothing was decided: this request's record is damaged, so it was closed and did not run. My operator was told. It can be asked for again.")
 	case approvers.DeniedNoPause, approvers.DeniedPaused, approvers.DeniedNotPaused:
 		return DeniedPauseText(d, p)

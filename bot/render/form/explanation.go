@@ -53,7 +53,7 @@ func (x Explainer) explain(p *block.Builder, r approvers.Request, records []appr
 	if r.State == approvers.Pending {
 		p.Para(w.IfNobodyActs(r, x.Now)...)
 	} else {
-		p.Para(block.Say(wording.EndSign[r.State] + " ").Add(w.Ending(r)))
+		p.Para(block.Say(wording.EndSign(r) + " ").Add(w.Ending(r)))
 	}
 	if lines, _ := Newest(x.Timeline(records), 0); len(lines) > 0 {
 		p.Para(append([]*block.RichText{new(block.RichText).Strong("What has happened so far:")}, lines...)...)

@@ -259,7 +259,7 @@ func HistoryLine(r approvers.Request, policy *approvers.Policy, who approvers.Pe
 
 // signOf returns the sign for a request's state.
 func signOf(r approvers.Request) string {
-	if sign, over := wording.EndSign[r.State]; over {
+	if sign := wording.EndSign(r); sign != "" {
 		return sign
 	}
 	return "✋"

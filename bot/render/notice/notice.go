@@ -107,7 +107,7 @@ func lastJoined(r approvers.Request, until time.Time) (role string) {
 // whatNow returns the state of a request with a link to its card. The parameter "waits" is the text for a waiting
 // request.
 func (n notice) whatNow(r approvers.Request, waits, user string) *block.RichText {
-	line := block.Say(wording.EndSign[r.State] + " ")
+	line := block.Say(wording.EndSign(r) + " ")
 	if r.State == approvers.Pending {
 		line = block.Say("✋ " + waits + " ").Add(n.Deadline(r))
 	} else {
@@ -246,7 +246,7 @@ func (n notice) reminder(p *block.Builder, r approvers.Request, user string) {
 	var line *block.RichText
 	switch {
 	case r.State != approvers.Pending:
-		line = block.Say(wording.EndSign[r.State] + " ").Strong(about).Say(": ").Add(n.Ending(r))
+		line = block.Say(wording.EndSign(r) + " ").Strong(about).Say(": ").Add(n.Ending(r))
 	case slices.ContainsFunc(r.Decisions, had):
 		line = block.Say("☑️ You have decided: ").Strong(about).Say(". Others are still needed.")
 	case n.message.CreatedAt.Before(r.StageAt):
@@ -293,7 +293,7 @@ func (n notice) broken(p *block.Builder, r approvers.Request, user string) {
 	case approvers.Consumed:
 		line.Say("It was started.")
 	default:
-		line = block.Say(wording.EndSign[r.State] + " ").Add(n.Ending(r))
+		line = block.Say(wording.EndSign(r) + " ").Add(n.Ending(r))
 	}
 	if card := n.CardFor(user, n.cards); card != "" {
 		line.Say(" ").Link(card, "See the card")

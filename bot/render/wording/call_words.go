@@ -73,7 +73,7 @@ func (w CallWords) outcome(c view.Call) (string, *block.RichText) {
 	if c.Request == nil {
 		return "🚫", block.Say("Not run: ").Say(shortReason(c, reasonOf(c)))
 	}
-	return EndSign[c.Request.State], w.Ending(*c.Request)
+	return EndSign(*c.Request), w.Ending(*c.Request)
 }
 
 // report returns a person's report about a call. The text comes from the person, and not from the tool.

@@ -41,6 +41,9 @@ func (w RequestWords) Waiting(r approvers.Request) *block.RichText {
 
 // Ending describes how a request ended: by whom, in which role, when, and why.
 func (w RequestWords) Ending(r approvers.Request) *block.RichText {
+	if decisionsLost(r) {
+		return new(block.RichText).Strong("Closed").Say(", ").At(r.ClosedAt, block.DayTime).Reason(r.Reason, block.MaxReason)
+	}
 	verb := map[approvers.State]string{
 		approvers.Approved: "Approved", approvers.Consumed: "Approved", approvers.Rejected: "Rejected", approvers.Expired: "Expired",
 		approvers.Withdrawn: "Withdrawn", approvers.Revoked: "Approval taken back", approvers.Voided: "Voided", approvers.Refused: "Refused by the policy",
@@ -48,9 +51,6 @@ func (w RequestWords) Ending(r approvers.Request) *block.RichText {
 	p := new(block.RichText).Strong(verb)
 	if d, broken := r.BrokenBy(); broken && (r.State == approvers.Approved || r.State == approvers.Consumed) {
 		return p.Say(" at the command line by ").Person(d.By, d.Name).Say(" (break glass), ").At(d.At, block.DayTime).Reason(d.Reason, block.MaxReason)
-	}
-	if r.Damaged && r.State == approvers.Consumed { // the decisions are lost
-		return p.Say(", ").At(r.ClosedAt, block.DayTime).Reason(r.Reason, block.MaxReason)
 	}
 	if r.State == approvers.Approved || r.State == approvers.Consumed {
 		p.Say(" by ").Add(w.countedApprovals(r))
@@ -72,11 +72,22 @@ func (w RequestWords) Ending(r approvers.Request) *block.RichText {
 	return p.Reason(r.Reason, block.MaxReason)
 }
 
-// EndSign maps final states to the sign shown before them.
-var EndSign = map[approvers.State]string{
+// EndSign returns the sign that is shown before a request's ending. If the request is pending, EndSign returns "".
+func EndSign(r approvers.Request) string {
+	if decisionsLost(r) {
+		return "❓"
+	}
+	return endSigns[r.State]
+}
+
+var endSigns = map[approvers.State]string{
 	approvers.Approved: "✅", approvers.Consumed: "✅", approvers.Rejected: "⛔", approvers.Expired: "⌛",
 	approvers.Withdrawn: "↩️", approvers.Revoked: "↩️", approvers.Voided: "🚫", approvers.Refused: "🚫",
 }
+
+// decisionsLost reports whether a request was rebuilt after damage, and its run has begun, or may have begun. It is not
+// known whether people approved such a request.
+func decisionsLost(r approvers.Request) bool { return r.Damaged && r.State == approvers.Consumed }
 
 // HaveAgreed says which approvals are missing, to a person who has approved.
 func (w RequestWords) HaveAgreed(r approvers.Request) *block.RichText {
