@@ -81,7 +81,7 @@ var problems = map[workflow.CallerCode]problem{
 	workflow.CallerNotApproved:  {status: http.StatusConflict, title: "The call is not approved now."},
 	workflow.CallerOtherArgs:    {status: http.StatusConflict, title: "The approval is for other arguments."},
 	workflow.CallerNotClaimed:   {status: http.StatusConflict, title: "The call was not claimed."},
-	workflow.CallerOutcomeKnown: {status: http.StatusConflict, title: "Another outcome is recorded."},
+	workflow.CallerOutcomeKnown: {status: http.StatusConflict, title: "The outcome can't be recorded."},
 	workflow.CallerOver:         {status: http.StatusConflict, title: "The request can't be withdrawn any more."},
 	workflow.CallerNoQuestion:   {status: http.StatusConflict, title: "There is no such question to answer."},
 	workflow.CallerPaused:       {status: http.StatusServiceUnavailable, title: "Everything is paused."},

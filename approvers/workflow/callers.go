@@ -62,7 +62,7 @@ const (
 	CallerNotApproved  CallerCode = "not_approved"      // the call may not run now
 	CallerOtherArgs    CallerCode = "other_arguments"   // the hash in the claim is not the hash of the current arguments
 	CallerNotClaimed   CallerCode = "not_claimed"       // the caller reported an outcome without having claimed the call
-	CallerOutcomeKnown CallerCode = "outcome_known"     // the store already has another outcome
+	CallerOutcomeKnown CallerCode = "outcome_known"     // the store already has another outcome, or the records of the run are lost
 	CallerOver         CallerCode = "already_over"      // too late to withdraw: the call has ended, or its run has begun
 	CallerNoQuestion   CallerCode = "no_question"       // the request has no open question with this number
 	CallerPaused       CallerCode = "paused"            // everything is paused
@@ -550,8 +550,8 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 			return &CallerProblem{Code: CallerMode, Request: id}
 		}
 		e, err := t.Execution(call.Execution)
-		if errors.Is(err, store.ErrNotFound) && call.Outcome != "" { // the record of the run is lost
-			return &CallerProblem{Code: CallerOutcomeKnown, Request: id}
+		if errors.Is(err, store.ErrNotFound) && call.Outcome != "" {
+			return &CallerProblem{Code: CallerOutcomeKnown, Detail: "the records of the run are lost, so no outcome can be recorded", Request: id}
 		}
 		if err != nil {
 			return err
@@ -577,7 +577,7 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		case e.State == approvers.ExecutionUnknown:
 			return t.callers.reportUnknown(who, id, e, state, text)
 		}
-		return &CallerProblem{Code: CallerOutcomeKnown, Request: id}
+		return &CallerProblem{Code: CallerOutcomeKnown, Detail: "another outcome is recorded", Request: id}
 	})
 }
 
@@ -608,7 +608,7 @@ func (t callersTx) reportUnknown(who approvers.Identity, id string, e approvers.
 	}
 	denied, err := t.runs.report(Click{Who: who, Execution: e.ID, Reason: text, At: t.now}, report)
 	if err == nil && denied != nil {
-		return &CallerProblem{Code: CallerOutcomeKnown, Request: id}
+		return &CallerProblem{Code: CallerOutcomeKnown, Detail: "another outcome is recorded", Request: id}
 	}
 	return err
 }

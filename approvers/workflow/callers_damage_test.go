@@ -166,7 +166,7 @@ func TestCallersRunLost(t *testing.T) {
 	if err := h.Callers.Claim(h.ctx(), ci, id, hashText(e.Args)); !errors.As(err, &problem) || problem.Code != workflow.CallerNotApproved {
 		t.Errorf("the claim: %v", err)
 	}
-	if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerOutcomeKnown {
+	if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerOutcomeKnown || !contains(problem.Detail, "are lost") {
 		t.Errorf("the report: %v", err)
 	}
 }
