@@ -129,7 +129,7 @@ func (t outboxTx) countAnswer(s store.OutboxMessage) error {
 			continue
 		}
 		e, err := t.Execution(c.Execution)
-		if err != nil {
+		if store.IgnoreNotFound(err) != nil { // without its record, a run is not counted
 			return err
 		}
 		if e.FinishedAt.After(ran) {

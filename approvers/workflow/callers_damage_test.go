@@ -198,8 +198,9 @@ func TestCallersPendingLost(t *testing.T) {
 	}
 }
 
-// A run is lost, and the bot still draws the messages about its request and its step. In the first case, the call and
-// the request are lost too, and are rebuilt without a run. In the second case, both name the lost run.
+// A run is lost, and the bot still shows the answer and the messages about the run's request and step. In the first
+// case, the call and the request are lost too, and are rebuilt without a run. In the second case, both name the lost
+// run.
 func TestMessagesOfLostRun(t *testing.T) {
 	for _, all := range []bool{true, false} {
 		h := newBareHarness(t, t.TempDir()) // a store with lost records does not have all invariants
@@ -218,6 +219,12 @@ func TestMessagesOfLostRun(t *testing.T) {
 				_, _, err := x.(store.SetAside).SetAside("executions", r.Execution)
 				return err
 			}))
+		}
+		h.answer(r.Turn)
+		answer := h.only(r.Turn, store.OutboxAnswer)
+		answer.Channel, answer.TS = "C", "ts"
+		if err := h.Outbox.Delivered(h.ctx(), answer, workflow.SentMessage{Body: []byte(`{"text":"done"}`)}); err != nil {
+			t.Errorf("the answer can't be recorded as shown: %v", err)
 		}
 		for _, s := range slices.Concat(h.messagesOf(r.ID), h.messagesOf(r.Turn)) {
 			m, err := h.Views.Message(h.ctx(), s.ID)
