@@ -246,3 +246,14 @@ func TestStreamOfUnknown(t *testing.T) {
 		})
 	}
 }
+
+// The request of a lost run was rebuilt without its approvals. The caller is not told that it was approved.
+func TestDecisionOfDamagedRequest(t *testing.T) {
+	for damaged, want := range map[bool]bool{false: true, true: false} {
+		var s state
+		s.asked(&approvers.Policy{}, approvers.Request{State: approvers.Consumed, Damaged: damaged})
+		if (s.Decision != nil) != want {
+			t.Errorf("damaged: %t: the decision is %v", damaged, s.Decision)
+		}
+	}
+}

@@ -192,6 +192,9 @@ func (s *state) asked(p *approvers.Policy, r approvers.Request) {
 	case approvers.Pending:
 		s.WaitsFor, s.ExpiresAt = waitsFor(p, r), r.ExpiresAt
 	case approvers.Approved, approvers.Consumed:
+		if r.Damaged { // the approvals are lost, or there were none
+			return
+		}
 		if s.Status == string(approvers.Approved) {
 			s.RunBefore = r.RunBy
 		}
