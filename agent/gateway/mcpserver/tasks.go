@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -162,17 +163,14 @@ func task(x *exchange, s *gateway.State, rec *view.CallerRequest, now time.Time)
 	default:
 		says = waits(s)
 	}
-	updated := rec.Call.CreatedAt
+	changes := []time.Time{rec.Call.CreatedAt, rec.Call.ReturnedAt}
 	if r := rec.Request; r != nil {
-		for _, m := range append([]approvers.Remark{{At: r.StageAt}}, r.Remarks...) {
-			if m.At.After(updated) {
-				updated = m.At
-			}
+		changes = append(changes, r.StageAt)
+		for _, m := range r.Remarks {
+			changes = append(changes, m.At)
 		}
 	}
-	if rec.Call.ReturnedAt.After(updated) {
-		updated = rec.Call.ReturnedAt
-	}
+	updated := slices.MaxFunc(changes, time.Time.Compare)
 	out := members{
 		"taskId": s.ID, "status": status, "createdAt": s.CreatedAt.UTC().Format(time.RFC3339Nano), "lastUpdatedAt": updated.UTC().Format(time.RFC3339Nano),
 	}
