@@ -46,8 +46,8 @@ type question struct {
 }
 
 const (
-	// maxQuestions is the maximum number of open questions of a server. Further questions are dropped without an
-	// answer.
+	// maxQuestions is the maximum number of open requests of a server, and of questions in one result. Further requests
+	// are dropped without an answer. Further questions in a result are declined.
 	maxQuestions = 16
 	// maxPassed is the maximum number of notifications that are passed to the SDK per connection.
 	maxPassed = 10_000

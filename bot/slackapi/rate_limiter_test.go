@@ -556,8 +556,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// Refusals may come at any time, with or without a time to wait. Every message is posted when Slack allows it, and not
-// earlier.
+// Slack refuses all posts for 20 seconds, and does not say how long to wait. After each refusal, the bot waits for
+// defaultRetryAfter. In the end, every message is posted once.
 func TestRefusalsWithoutATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newLimiterHarness(t, false)

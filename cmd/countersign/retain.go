@@ -20,23 +20,25 @@ const remembered = 2 * time.Hour
 func forget(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
 	tick := time.NewTicker(10 * time.Minute)
 	defer tick.Stop()
-	for n := 0; ; n++ {
+	for round := 0; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
 		err := wf.Intake.Forget(ctx, remembered)
-		if err == nil && n%retainEvery == 0 {
+		if err == nil && round == 0 {
 			err = retain(ctx, wf, m, log)
 		}
-		if store.OnlyDamaged(err) {
+		switch {
+		case store.OnlyDamaged(err):
 			log.Error("old records can't be deleted, because a part of the store can't be read", "error", err)
+		case store.Refused(err): // for example, the disk is full. The next tick tries the same round again
 			continue
-		}
-		if err != nil && !store.Refused(err) && ctx.Err() == nil { // with a full disk, the next round tries again
+		case err != nil && ctx.Err() == nil:
 			return fmt.Errorf("forget: %w", err)
 		}
+		round = (round + 1) % retainEvery
 	}
 }
 

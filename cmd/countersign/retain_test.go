@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"countersign/approvers"
@@ -61,4 +63,46 @@ func TestMetricsOfRetention(t *testing.T) {
 	if err := retain(t.Context(), wf, m, log); err == nil || last() != through {
 		t.Errorf("a time that failed (%v) is taken for one that was over: %s", err, last())
 	}
+}
+
+// If the disk is full when retention is due, the bot tries again after ten minutes, and not at the next time when
+// retention is due.
+func TestRetentionAfterAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &fullStore{Store: emptyStore(t), full: true}
+		if err := db.Store.Update(t.Context(), func(tx store.Tx) error {
+			return tx.PutConversation(store.Conversation{ID: "conv_1", Place: "T0001/C0001/1", LastAt: time.Unix(1, 0)})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		policy := &approvers.Policy{Retention: approvers.Retention{Conversations: 24 * time.Hour}}
+		log := slog.New(slog.DiscardHandler)
+		wf := workflow.New(workflow.Config{Store: db, Log: log, Policy: func() *approvers.Policy { return policy }})
+		m := metrics.New(db, metricsPolicy)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- forget(ctx, wf, m, log) }()
+		time.Sleep(11 * time.Minute)
+		wantLines(t, scrape(t, m), "countersign_retention_conversations_total 0")
+		db.full = false
+		time.Sleep(10 * time.Minute)
+		wantLines(t, scrape(t, m), "countersign_retention_conversations_total 1")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// fullStore refuses to write while the disk is full.
+type fullStore struct {
+	store.Store
+	full bool
+}
+
+func (s *fullStore) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if s.full {
+		return store.ErrFull
+	}
+	return s.Store.Update(ctx, fn)
 }

@@ -28,8 +28,8 @@ type traces struct {
 // or to no turn.
 var tracedTimers = map[store.TimerKind]string{
 	store.TimerInbox: "receive", store.TimerThink: "think", store.TimerRun: "run", store.TimerPreview: "preview", store.TimerExpire: "expire",
-	store.TimerEscalate: "escalate", store.TimerRemind: "remind", store.TimerAvailability: "resolve availability", store.TimerModelQuestion: "end question",
-	store.TimerElicit: "end question", store.TimerLeave: "leave unknown", store.TimerOutcome: "await outcome", store.TimerWebhook: "webhook",
+	store.TimerEscalate: "escalate", store.TimerAvailability: "resolve availability", store.TimerModelQuestion: "end question",
+	store.TimerElicit: "end question", store.TimerLeave: "leave unknown", store.TimerOutcome: "await outcome",
 	store.TimerShowFirst: "show", store.TimerShow: "show", store.TimerShowAnswer: "show", store.TimerShowLast: "show",
 }
 

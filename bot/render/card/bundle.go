@@ -375,8 +375,8 @@ func (b bundle) call(p *block.Builder, r approvers.Request, number string, opens
 	}
 }
 
-// notes returns the notes on one call of a bundle: misleading text, approvals so far, remarks, and why a value must be
-// typed.
+// notes returns the notes on one call of a bundle: the tool's preview, warnings, the number of hidden values, the
+// approvals so far, the last remark, and what the approver must type, and why.
 func (b bundle) notes(r approvers.Request, look bundleLook) []*block.RichText {
 	var out []*block.RichText
 	if note := wording.ToolPreviewLine(r, [...]int{roomy: block.MaxNote, terse: 50, listed: 50, brief: 22}[look.form], b.states.Pause.On); !note.Empty() {

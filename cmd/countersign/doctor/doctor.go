@@ -51,7 +51,7 @@ type Doctor struct {
 	// rights, the list is empty.
 	Excess func(context.Context, config.Env) (what, do string, err error)
 	// AskBot asks the running bot which features Slack refuses in its workspace. An error means that the bot does not
-	// answer, or can't read its store.
+	// answer, can't read its store, or is held because its store is old.
 	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 	// ReadBeside reads the refused features from a database that replicas on other machines are using.
 	ReadBeside func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
