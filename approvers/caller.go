@@ -36,8 +36,9 @@ type Client struct {
 // OAuth says which tokens of an authorization server belong to a client.
 type OAuth struct {
 	Issuer    string
-	Subject   string   // the client's name at the issuer: the claim sub in the client's own tokens, and act.sub in the tokens of people for whom the client acts
-	Person    string   // the claim with the Slack user id of the person for whom the client acts; empty: the client acts for nobody
+	Subject   string   // the client's name at the issuer: the claim sub in the client's own tokens, and act.sub in the tokens of people for whom the client acts; empty: the client has no such tokens
+	ClientID  string   // the claim client_id or azp in the tokens of people who have signed in with the client; empty: nobody can sign in
+	Person    string   // the claim with the Slack user id of the person; empty: the client acts for nobody
 	Algorithm string   // the algorithm with which all of the client's tokens are signed
 	Allow     []string // private networks and hosts at which the bot may reach the issuer
 }
@@ -52,7 +53,7 @@ func (c Client) Same(o Client) bool {
 		return c.Token != ""
 	}
 	a, b := *c.OAuth, *o.OAuth
-	return a.Issuer == b.Issuer && a.Subject == b.Subject && a.Person == b.Person && a.Algorithm == b.Algorithm && slices.Equal(a.Allow, b.Allow)
+	return a.Issuer == b.Issuer && a.Subject == b.Subject && a.ClientID == b.ClientID && a.Person == b.Person && a.Algorithm == b.Algorithm && slices.Equal(a.Allow, b.Allow)
 }
 
 // Owns reports whether a request belongs to the person whom the client represents at present. If the client represents

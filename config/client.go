@@ -23,7 +23,7 @@ const (
 var tokenHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // readClient reads one client. The map tokens has the names of the clients that were read before. Its keys are the
-// hashes of the clients' tokens, and the issuers with the subjects.
+// hashes of the clients' tokens, and the issuers with the subjects and client_ids.
 func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 	c := approvers.Client{
 		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin, Hold: clientHold,
@@ -107,23 +107,28 @@ var tokenAlgorithms = []string{"RS256", "PS256", "ES256", "EdDSA"}
 var claimName = regexp.MustCompile(`^[!-~]{1,200}$`)
 
 // readClientOAuth reads the keys that say which access tokens belong to a client. readClientOAuth refuses two clients
-// with the same issuer and subject, because the gateway could not distinguish these clients.
+// with the same issuer, and the same subject or client_id, because the gateway could not distinguish these clients.
 func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *approvers.OAuth {
 	o := &approvers.OAuth{Algorithm: tokenAlgorithms[0]}
-	f := v.Fields("issuer", "subject", "person", "algorithm", "allow")
-	for _, need := range [][2]string{
-		{"issuer", "issuer: https://login.example.com, exactly as its tokens name it in iss"},
-		{"subject", "subject: and the client's id at the issuer, which its tokens have as sub, or as sub of act"},
-	} {
-		if v.IsMapping() && !f.Has(need[0]) {
-			v.Wrong(need[0]+" is missing", "add "+need[1])
-		}
+	f := v.Fields("issuer", "subject", "client_id", "person", "algorithm", "allow")
+	if v.IsMapping() && !f.Has("issuer") {
+		v.Wrong("issuer is missing", "add issuer: https://login.example.com, exactly as its tokens name it in iss")
+	}
+	if v.IsMapping() && !f.Has("subject") && !f.Has("client_id") {
+		v.Wrong("subject or client_id is missing", "add subject: and the client's id at the issuer, which its tokens have as sub, or as sub of act. "+
+			"If people sign in with the client, add client_id: and the id that their tokens have as client_id or azp")
+	}
+	if f.Has("client_id") && !f.Has("person") {
+		v.Wrong("person is missing", "add person: and the claim with the Slack user id of the person who has signed in, such as slack_user_id")
 	}
 	if v, ok := f["issuer"]; ok {
 		o.Issuer = readPlainAddress(v)
 	}
 	if text, ok := f.Free("subject", "the client's id at the issuer"); ok {
 		o.Subject = text
+	}
+	if text, ok := f.Free("client_id", "the client's id at the issuer"); ok {
+		o.ClientID = text
 	}
 	if v, ok := f["person"]; ok {
 		if text, ok := v.Free("the claim with the Slack user id of the person, such as slack_user_id"); ok && !claimName.MatchString(text) {
@@ -138,9 +143,13 @@ func readClientOAuth(v yamldoc.Value, client string, tokens map[string]string) *
 	if v, ok := f["allow"]; ok {
 		o.Allow = readPermits(v)
 	}
-	if id := o.Issuer + " " + o.Subject; o.Issuer != "" && o.Subject != "" {
+	for _, claim := range []struct{ key, id string }{{"subject", o.Subject}, {"client_id", o.ClientID}} {
+		if o.Issuer == "" || claim.id == "" {
+			continue
+		}
+		id := claim.key + " " + o.Issuer + " " + claim.id
 		if other, taken := tokens[id]; taken {
-			v.Wrong("is also the subject of "+other, "register a client of its own at the issuer")
+			v.Wrong("is also the "+claim.key+" of "+other, "register a client of its own at the issuer")
 		}
 		tokens[id] = client
 	}

@@ -48,8 +48,8 @@ type Config struct {
 	Policy  func() *approvers.Policy // the policy in force
 	Key     ReceiptKey               // signs receipts
 	Log     *slog.Logger
-	// Resource is the public address of the gateway. An OAuth access token must have this address as its audience. If
-	// Resource is empty, the gateway refuses all access tokens.
+	// Resource is the public address of the gateway. An OAuth access token must have this address, or the address of the
+	// MCP endpoint below it, as its audience. If Resource is empty, the gateway refuses all access tokens.
 	Resource string
 	Now      func() time.Time                               // nil: time.Now
 	Count    func(client, operation string, statusCode int) // counts answers; client may be ""; nil: answers are not counted
@@ -274,7 +274,7 @@ func (g *Gateway) challenge(r *http.Request) string {
 	if r.Header.Get("Authorization") != "" {
 		c += `, error="invalid_token"`
 	}
-	if at := resourceMetadata(g.Resource); at != "" {
+	if at := resourceMetadata(g.resource(r.URL.Path)); at != "" {
 		c += `, resource_metadata="` + at + `"`
 	}
 	return c

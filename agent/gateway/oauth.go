@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,14 +23,17 @@ import (
 )
 
 // The gateway is an OAuth 2.1 resource server (RFC 9728). The gateway accepts access tokens (RFC 9068) that an
-// authorization server has issued for the gateway. A token belongs to the client for which the policy names the token's
-// issuer and subject. There are two kinds of tokens:
+// authorization server has issued for the gateway. There are three kinds of tokens:
 //
 //   - the client's own token: its claim sub is the client's subject. Such a token does not prove that the client acts
 //     for a person.
 //   - the token of a person for whom the client acts (RFC 8693): its claim "act" contains the client's subject as
-//     "sub". The claim that the policy names has the person's Slack user id. The person with this id is a requester and
-//     can't approve.
+//     "sub".
+//   - the token of a person who has signed in with the client (the authorization code grant): its claim client_id or azp
+//     is the client's id, and its claim sub is the person.
+//
+// In the tokens of people, the claim that the policy names has the person's Slack user id. The person with this id is a
+// requester and can't approve.
 
 // Limits of tokens and keys.
 const (
@@ -60,8 +64,36 @@ type tokenClaims struct {
 		Subject string `json:"sub"`
 		Issuer  string `json:"iss"`
 	} `json:"act"`
+	ClientID     string          `json:"client_id"`
+	Authorized   string          `json:"azp"` // the client's id in the tokens of issuers that don't use client_id
 	Confirmation json.RawMessage `json:"cnf"`
 }
+
+// kindOf returns how a client's token can be used: only by the client, or for a person. If the token does not belong to
+// the client, kindOf returns notTheirs.
+func (c tokenClaims) kindOf(o *approvers.OAuth) tokenKind {
+	switch {
+	case o == nil || o.Issuer != c.Issuer:
+		return notTheirs
+	case c.Act != nil: // the token names the agent that uses it, so only the subject of this agent counts
+		if o.Subject != "" && c.Act.Subject == o.Subject {
+			return forPerson
+		}
+	case o.Subject != "" && c.Subject == o.Subject:
+		return clientsOwn
+	case o.ClientID != "" && cmp.Or(c.ClientID, c.Authorized) == o.ClientID:
+		return forPerson
+	}
+	return notTheirs
+}
+
+type tokenKind int
+
+const (
+	notTheirs  tokenKind = iota
+	clientsOwn           // the client's own token
+	forPerson            // the token of a person for whom the client acts, or who has signed in with the client
+)
 
 // errToken means that a token is refused. Only the log gives the reason.
 var errToken = errors.New("the token is refused")
@@ -99,15 +131,12 @@ func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string
 	if err := parsed.UnsafeClaimsWithoutVerification(&unproven); err != nil {
 		return none, refusedToken("its claims can't be read")
 	}
-	subject := unproven.Subject
-	if unproven.Act != nil {
-		subject = unproven.Act.Subject
-	}
-	i := slices.IndexFunc(p.Clients, func(c approvers.Client) bool {
-		return c.OAuth != nil && subject != "" && c.OAuth.Issuer == unproven.Issuer && c.OAuth.Subject == subject
-	})
+	i := slices.IndexFunc(p.Clients, func(c approvers.Client) bool { return unproven.kindOf(c.OAuth) == clientsOwn })
 	if i < 0 {
-		return none, refusedToken("no client has this issuer and subject")
+		i = slices.IndexFunc(p.Clients, func(c approvers.Client) bool { return unproven.kindOf(c.OAuth) == forPerson })
+	}
+	if i < 0 {
+		return none, refusedToken("no client has this issuer, and this subject or client_id")
 	}
 	client := p.Clients[i]
 	if header.Algorithm != client.OAuth.Algorithm {
@@ -128,11 +157,11 @@ func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string
 	return t.actsFor(client, claims, all)
 }
 
-// actsFor checks the claims of a token whose signature is valid. If the token has the claim "act", actsFor adds the
-// person to the client.
+// actsFor checks the claims of a token whose signature is valid. If it is the token of a person, actsFor adds the person
+// to the client.
 func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[string]any) (approvers.Client, error) {
 	none := approvers.Client{}
-	switch err := claims.ValidateWithLeeway(jwt.Expected{Issuer: client.OAuth.Issuer, AnyAudience: jwt.Audience{t.resource}, Time: t.now()}, tokenLeeway); {
+	switch err := claims.ValidateWithLeeway(jwt.Expected{Issuer: client.OAuth.Issuer, AnyAudience: jwt.Audience{t.resource, mcpEndpoint(t.resource)}, Time: t.now()}, tokenLeeway); {
 	case err != nil:
 		return none, refusedToken("%v", err)
 	case claims.Expiry == nil:
@@ -143,10 +172,12 @@ func (t *tokens) actsFor(client approvers.Client, claims tokenClaims, all map[st
 		return none, refusedToken("it is bound to a key of its sender, which can't be checked here")
 	}
 	client.Until = claims.Expiry.Time()
-	switch {
-	case claims.Act == nil:
-		return client, nil // clientOf has already compared the subject
-	case claims.Act.Issuer != "" && claims.Act.Issuer != client.OAuth.Issuer:
+	switch kind := claims.kindOf(client.OAuth); {
+	case kind == notTheirs:
+		return none, refusedToken("it is not a token of this client")
+	case kind == clientsOwn:
+		return client, nil
+	case claims.Act != nil && claims.Act.Issuer != "" && claims.Act.Issuer != client.OAuth.Issuer:
 		// Another issuer may give the same sub to another agent.
 		return none, refusedToken("its act is about an agent of another issuer")
 	case client.OAuth.Person == "":
@@ -327,6 +358,22 @@ func getJSON(ctx context.Context, client *http.Client, address string, to any) e
 // resourcePath is the path of the metadata of RFC 9728.
 const resourcePath = "/.well-known/oauth-protected-resource"
 
+// MCPPath is the path of the MCP endpoint, below the gateway's address. MCP clients take the address of this endpoint
+// for the resource, and get tokens for it.
+const MCPPath = "/mcp"
+
+// mcpEndpoint returns the address of the MCP endpoint of a gateway.
+func mcpEndpoint(resource string) string { return strings.TrimSuffix(resource, "/") + MCPPath }
+
+// resource returns the resource to which a path belongs: the MCP endpoint, or the gateway. If the gateway has no public
+// address, resource returns "".
+func (g *Gateway) resource(path string) string {
+	if g.Resource != "" && strings.HasSuffix(path, MCPPath) {
+		return mcpEndpoint(g.Resource)
+	}
+	return g.Resource
+}
+
 // resourceMetadata returns the address of a resource's metadata. The well-known path comes before the resource's own
 // path.
 func resourceMetadata(resource string) string {
@@ -338,7 +385,7 @@ func resourceMetadata(resource string) string {
 }
 
 // metadata serves the list of authorization servers that issue tokens for the gateway (RFC 9728).
-func (g *Gateway) metadata(w http.ResponseWriter, _ *http.Request) error {
+func (g *Gateway) metadata(w http.ResponseWriter, r *http.Request) error {
 	issuers := []string{}
 	for _, c := range g.Policy().Clients {
 		if c.OAuth != nil && !slices.Contains(issuers, c.OAuth.Issuer) {
@@ -350,7 +397,7 @@ func (g *Gateway) metadata(w http.ResponseWriter, _ *http.Request) error {
 	}
 	slices.Sort(issuers)
 	body, err := json.Marshal(map[string]any{
-		"resource": g.Resource, "authorization_servers": issuers, "bearer_methods_supported": []string{"header"}, "resource_name": "Countersign",
+		"resource": g.resource(r.URL.Path), "authorization_servers": issuers, "bearer_methods_supported": []string{"header"}, "resource_name": "Countersign",
 	})
 	if err != nil {
 		return err

@@ -92,8 +92,10 @@ func newIssuer(t *testing.T) *issuerHarness {
 	client := func(name, algorithm, person string) approvers.Client {
 		return approvers.Client{Name: name, OAuth: &approvers.OAuth{Issuer: h.url, Subject: name + "-id", Person: person, Algorithm: algorithm, Allow: []string{"127.0.0.1"}}}
 	}
+	signIn := client("sign-in", "RS256", "slack")
+	signIn.OAuth.Subject, signIn.OAuth.ClientID = "", "cli"
 	h.policy = &approvers.Policy{Clients: []approvers.Client{
-		{Name: "static", Token: hashOf([]byte(testToken))}, client("rsa", "RS256", "slack"), client("ec", "ES256", ""), client("ed", "EdDSA", ""),
+		{Name: "static", Token: hashOf([]byte(testToken))}, client("rsa", "RS256", "slack"), client("ec", "ES256", ""), client("ed", "EdDSA", ""), signIn,
 	}}
 	h.Gateway, err = New(t.Context(), Config{
 		Callers: fakeCallers{}, Views: &fakeViews{}, Policy: func() *approvers.Policy { return h.policy }, Key: NewReceiptKey(), Log: slog.New(slog.DiscardHandler),
@@ -150,6 +152,9 @@ func TestAccessTokens(t *testing.T) {
 		"rsa for U0002":     h.token("RS256", "rsa", h.claims(map[string]any{"sub": "teo@example.com", "act": map[string]any{"sub": "rsa-id"}, "slack": "U0002"})),
 		"rsa for U0003":     h.token("RS256", "rsa", h.claims(map[string]any{"sub": "x", "act": map[string]any{"sub": "rsa-id", "act": map[string]any{"sub": "ec-id"}}, "slack": "U0003"})),
 		"static for ":       testToken,
+		"rsa for \x00mcp":   h.token("RS256", "rsa", h.claims(map[string]any{"aud": resource + "/mcp"})),
+		"sign-in for U0004": h.token("RS256", "rsa", h.claims(map[string]any{"sub": "sam@example.com", "client_id": "cli", "slack": "U0004"})),
+		"sign-in for U0005": h.token("RS256", "rsa", h.claims(map[string]any{"sub": "kim@example.com", "azp": "cli", "slack": "U0005"})),
 		"rsa for \x00skew":  h.token("RS256", "rsa", h.claims(map[string]any{"exp": h.clock.Add(-tokenLeeway / 2).Unix(), "nbf": h.clock.Add(tokenLeeway / 2).Unix()})),
 		"rsa for \x00claim": h.token("RS256", "rsa", h.claims(map[string]any{"slack": "U0002", "on_behalf_of": "U0002"})), // without the claim "act", the client acts for no person
 	} {
@@ -234,6 +239,7 @@ func TestAttackedTokens(t *testing.T) {
 		"another client's algorithm":     h.token("ES256", "ec", h.claims(nil)),
 		"another audience":               with("aud", "https://other.example.com"),
 		"an audience that begins alike":  with("aud", resource+"/"),
+		"an audience below the endpoint": with("aud", resource+"/mcp/"),
 		"no audience":                    with("aud", nil),
 		"expired":                        with("exp", h.clock.Add(-time.Minute).Unix()),
 		"no end":                         with("exp", nil),
@@ -245,6 +251,12 @@ func TestAttackedTokens(t *testing.T) {
 		"bound to its sender":            with("cnf", map[string]string{"jkt": "x"}),
 		"a receipt":                      h.token("RS256", "rsa", h.claims(nil), "typ", ReceiptType),
 		"a person without act":           with("sub", "teo@example.com"),
+		"signed in elsewhere":            acting(map[string]any{"act": nil, "client_id": "rsa-id"}),
+		"signed in without Slack":        acting(map[string]any{"act": nil, "client_id": "cli", "slack": nil}),
+		"the client itself signs in":     with("sub", "cli"),
+		"client_id and azp differ":       acting(map[string]any{"act": nil, "client_id": "another", "azp": "cli"}),
+		"an act, with a client_id":       acting(map[string]any{"act": act("desk-id"), "client_id": "cli"}),
+		"an act of the client_id":        acting(map[string]any{"act": act("cli"), "client_id": "cli"}),
 		"an act of another agent":        acting(map[string]any{"act": act("desk-id")}),
 		"an act of nobody":               acting(map[string]any{"act": map[string]any{}}),
 		"an act without a person":        acting(map[string]any{"sub": nil}),
@@ -351,12 +363,18 @@ func TestResourceMetadata(t *testing.T) {
 	if got := get("/v1/requests/req_1", "a.b.c").Header().Get("WWW-Authenticate"); !strings.Contains(got, `error="invalid_token"`) {
 		t.Errorf("the challenge after a wrong token is %s", got)
 	}
-	reply := get("/.well-known/oauth-protected-resource/agents", "")
-	var about struct {
-		Resource string   `json:"resource"`
-		Servers  []string `json:"authorization_servers"`
+	h.Handle(MCPPath, "mcp", func(http.ResponseWriter, *http.Request, approvers.Client) error { return nil })
+	if got := get("/mcp", "").Header().Get("WWW-Authenticate"); got != strings.TrimSuffix(at, `"`)+`/mcp"` {
+		t.Errorf("the challenge of the MCP endpoint is %s", got)
 	}
-	if err := json.Unmarshal(reply.Body.Bytes(), &about); err != nil || about.Resource != resource || len(about.Servers) != 1 || about.Servers[0] != h.url {
-		t.Errorf("the metadata is %s (%v)", reply.Body, err)
+	for path, want := range map[string]string{"/agents": resource, "/agents/mcp": resource + "/mcp", "/mcp": resource + "/mcp", "": resource} {
+		reply := get(resourcePath+path, "")
+		var about struct {
+			Resource string   `json:"resource"`
+			Servers  []string `json:"authorization_servers"`
+		}
+		if err := json.Unmarshal(reply.Body.Bytes(), &about); err != nil || about.Resource != want || len(about.Servers) != 1 || about.Servers[0] != h.url {
+			t.Errorf("the metadata at %q is %s (%v)", path, reply.Body, err)
+		}
 	}
 }

@@ -661,6 +661,8 @@ func TestCallersActForPeople(t *testing.T) {
 	oauth := *own.OAuth
 	changed.OAuth, oauth.Subject = &oauth, "another-id"
 	wantProblem(t, h.Callers.Withdraw(h.ctx(), changed, id, ""), workflow.CallerUnknown)
+	oauth.Subject, oauth.ClientID = own.OAuth.Subject, "another-id"
+	wantProblem(t, h.Callers.Withdraw(h.ctx(), changed, id, ""), workflow.CallerUnknown)
 	bare := own
 	bare.OAuth = nil
 	wantProblem(t, h.Callers.Withdraw(h.ctx(), bare, clients, ""), workflow.CallerUnknown)

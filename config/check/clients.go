@@ -93,11 +93,16 @@ func clientReports(p *approvers.Policy) []ClientReport {
 		}
 		r.Notes = append(r.Notes, waits)
 		if client.OAuth != nil {
-			note := "tokens of " + client.OAuth.Issuer + " with the subject " + client.OAuth.Subject + " are its"
-			if client.OAuth.Person != "" {
-				note += ", also for people, who then can't approve"
+			if client.OAuth.Subject != "" {
+				note := "tokens of " + client.OAuth.Issuer + " with the subject " + client.OAuth.Subject + " are its"
+				if client.OAuth.Person != "" {
+					note += ", also for people, who then can't approve"
+				}
+				r.Notes = append(r.Notes, note)
 			}
-			r.Notes = append(r.Notes, note)
+			if client.OAuth.ClientID != "" {
+				r.Notes = append(r.Notes, "people who sign in at "+client.OAuth.Issuer+" with the client_id "+client.OAuth.ClientID+" use it, and then can't approve")
+			}
 		}
 		if client.Webhook != nil {
 			r.Notes = append(r.Notes, "changes are told to "+client.Webhook.URL)

@@ -95,7 +95,7 @@ func Attach(c Config) error {
 		// host name. The server needs no such check, because a page in a browser has no token.
 		DisableLocalhostProtection: true,
 	})
-	c.Gateway.Handle("/mcp", "mcp", s.serve)
+	c.Gateway.Handle(gateway.MCPPath, "mcp", s.serve)
 	return nil
 }
 
