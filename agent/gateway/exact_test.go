@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/go-jose/go-jose/v4"
@@ -81,4 +82,24 @@ func eventData(stream []byte) []byte {
 		}
 	}
 	return bytes.Join(data, []byte("\n"))
+}
+
+// If an approver writes a secret value, only a caller that runs the tool itself gets the value.
+func TestSecretsOfAnEdit(t *testing.T) {
+	const args = `{"key":"hunter2","n":12345678901234567890}`
+	for mode, want := range map[approvers.CallerMode]string{
+		approvers.DecideMode:  `"args":` + args + `,`,
+		approvers.ExecuteMode: `"args":{"key":"(masked)","n":12345678901234567890},`,
+	} {
+		c := edited(args)
+		c.Conversation.Caller.Caller.Mode, c.Call.Secrets = mode, []string{"key"}
+		s, err := testGateway(t, fakeCallers{}, &fakeViews{request: c}).stateOf(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(s.json())
+		if !strings.Contains(text, want) || strings.Contains(text, "hunter2") != (mode == approvers.DecideMode) {
+			t.Errorf("in the mode %s, the caller gets %s", mode, text)
+		}
+	}
 }

@@ -128,6 +128,9 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	}
 	if r := c.Request; r != nil {
 		s.asked(c.Policy, *r)
+		if !own.Caller.Decides() { // only callers that run the tool need the secrets that an approver wrote
+			s.Decision.mask(c.Call.Secrets)
+		}
 	} else if c.Execution != nil && (s.Status == string(approvers.Approved) || c.Execution.State != approvers.ExecutionNone) {
 		s.Decision = &decision{Type: "approve", Automatic: true, By: []role{}}
 	}
@@ -159,6 +162,25 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 		}
 	}
 	return s, nil
+}
+
+// mask masks the secret values in the arguments of an edit. Masked arguments are not the bytes of args_sha256, so mask
+// removes args_json.
+func (d *decision) mask(secrets []string) {
+	if d == nil || d.Args == nil || len(secrets) == 0 {
+		return
+	}
+	var args map[string]any
+	numbers := json.NewDecoder(bytes.NewReader(d.Args))
+	numbers.UseNumber() // a float64 would change large numbers
+	err := numbers.Decode(&args)
+	if err == nil {
+		d.Args, err = json.Marshal(approvers.MaskValues(args, secrets))
+	}
+	if err != nil { // approved arguments are always a JSON object
+		d.Args = json.RawMessage("{}")
+	}
+	d.ArgsJSON = ""
 }
 
 // run adds the outcome of the run to the state.

@@ -142,7 +142,7 @@ func finished(s *gateway.State, rec *view.CallerRequest, earlier bool) *mcp.Call
 	}
 	changed := ""
 	if d := s.Decision; d != nil && d.Type == "edit" {
-		changed = "An approver changed the arguments of the call to " + string(masked(d.Args, rec.Call.Secrets)) + "."
+		changed = "An approver changed the arguments of the call to " + string(d.Args) + "."
 		if d.Reason != "" {
 			changed += " The reason: " + d.Reason
 		}
@@ -195,20 +195,4 @@ func notRun(s *gateway.State) string {
 		return text + ": " + s.Reason
 	}
 	return text + "."
-}
-
-// masked returns arguments with their secret values masked.
-func masked(args json.RawMessage, secrets []string) json.RawMessage {
-	if len(secrets) == 0 {
-		return args
-	}
-	var of map[string]any
-	if json.Unmarshal(args, &of) != nil {
-		return json.RawMessage("(masked)")
-	}
-	out, err := json.Marshal(approvers.MaskValues(of, secrets))
-	if err != nil {
-		return json.RawMessage("(masked)")
-	}
-	return out
 }
