@@ -100,6 +100,9 @@ func TestBrokenGraphs(t *testing.T) {
 		{name: "an MCP server in cmd's tests", pkg: "cmd/countersign", imported: "github.com/modelcontextprotocol/go-sdk/mcp", test: true, ok: true},
 		{name: "WebSockets in a transport", pkg: "bot/transport", imported: "github.com/gorilla/websocket", ok: true},
 		{name: "WebSockets in the bot", pkg: "bot", imported: "github.com/gorilla/websocket"},
+		{name: "the standard library in the client", pkg: "agent/client", imported: "net/http", ok: true},
+		{name: "a module in the client", pkg: "agent/client", imported: "golang.org/x/sync/errgroup"},
+		{name: "our own package in the client", pkg: "agent/client", imported: us + "approvers"},
 		{name: "cobra in the bot", pkg: "bot", imported: "github.com/spf13/cobra"},
 		{name: "prometheus in the workflow", pkg: "approvers/workflow", imported: "github.com/prometheus/client_golang/prometheus"},
 
