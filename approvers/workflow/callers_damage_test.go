@@ -171,6 +171,21 @@ func TestCallersRunLost(t *testing.T) {
 	}
 }
 
+// A client claims a call that needs no approval, and the run's record is damaged. The bot asks people
+// about the outcome, and the reason is the damaged record.
+func TestCallersRunDamaged(t *testing.T) {
+	h := newCallerHarness(t)
+	id := h.callerAsks(callerCall("k", `search_orders {}`))
+	h.ok(h.claims(id))
+	e := h.callerView("ci", id).Execution
+	h.spoil("executions", e.ID)
+	_, err := h.Views.Caller(h.ctx(), "ci", id)
+	h.Callers.Mend(h.ctx(), err)
+	if e := h.callerView("ci", id).Execution; e.State != approvers.ExecutionUnknown || e.Loss != approvers.LossDamaged {
+		t.Errorf("the run is %s, because it was %s", e.State, e.Loss)
+	}
+}
+
 // A request waits, and the records of the call, the request and the run are lost. The complete history shows that the
 // run had not begun, so the client is told that the call was voided. The request or the call is read first.
 func TestCallersPendingLost(t *testing.T) {

@@ -391,7 +391,7 @@ func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 			return err
 		}
 		if e.State == approvers.ExecutionExecuting {
-			return t.runs.markUnknown(e, approvers.LossUnclear)
+			return t.runs.markUnknown(e, approvers.LossDamaged)
 		}
 		call, err := t.Call(e.Call)
 		if err != nil {

@@ -309,8 +309,9 @@ func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return err
 	}
-	after := t.damage.recorded(e, chain)
+	after, why := t.damage.recorded(e, chain), approvers.LossRestored
 	if after.State == approvers.ExecutionNone {
+		why = approvers.LossDamaged
 		after.State, after.StartedAt, after.Tries = approvers.ExecutionExecuting, t.now, 1
 	}
 	if err := t.PutExecution(after); err != nil {
@@ -320,7 +321,7 @@ func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	if after.State != approvers.ExecutionExecuting {
 		return t.runs.changedStep(after)
 	}
-	return t.runs.markUnknown(after, approvers.LossRestored)
+	return t.runs.markUnknown(after, why)
 }
 
 // loseModelQuestions closes the open questions of the model.

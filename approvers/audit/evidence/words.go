@@ -72,6 +72,7 @@ var whyUnknown = map[approvers.Loss]string{
 	approvers.LossTurnStopped: "The agent was stopped while the tool ran.",
 	approvers.LossUnreported:  "The client that ran the tool did not report the outcome.",
 	approvers.LossRestored:    "The store was restored from a backup that was made before the run ended.",
+	approvers.LossDamaged:     "The record of the run was damaged.",
 }
 
 // plain describes a record by its kind.
