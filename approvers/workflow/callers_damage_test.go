@@ -36,6 +36,30 @@ func (h *harness) spoil(bucket, id string) {
 	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 }
 
+// remove removes the records of a bucket whose keys begin with a prefix, except for the first ones, and starts a new
+// process on the store.
+func (h *harness) remove(bucket, prefix string, except int) {
+	h.t.Helper()
+	h.ok(h.store.Close())
+	db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	h.ok(err)
+	err = db.Update(func(tx *bbolt.Tx) (err error) {
+		var keys [][]byte
+		rows := tx.Bucket([]byte(bucket))
+		all := rows.Cursor()
+		for k, _ := all.Seek([]byte(prefix)); bytes.HasPrefix(k, []byte(prefix)); k, _ = all.Next() {
+			keys = append(keys, bytes.Clone(k))
+		}
+		for _, k := range keys[except:] {
+			err = errors.Join(err, rows.Delete(k))
+		}
+		return err
+	})
+	h.ok(errors.Join(err, db.Close()))
+	h.open(nil)
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
+}
+
 // The test damages one record of a caller's request, in each state of the request. The call must run at most once, and
 // only if it was allowed. The result of a call that has run must not say that the call did not run. The caller must get
 // a result of the call. A repetition with the same key must find the call.
@@ -263,5 +287,55 @@ func TestDamagedModelQuestion(t *testing.T) {
 	h.due() // reads the call
 	if c := h.call(c.ID); c.Outcome != approvers.OutcomeVoided {
 		t.Errorf("the question is %s: %s", c.Outcome, c.Result)
+	}
+}
+
+// The tool of an approved call was not called, because its definition had changed. Then the records of the run, the
+// request and the history are lost. The rebuilt records do not say that the call ran, or may have run.
+func TestDamagedUnrun(t *testing.T) {
+	for _, lost := range []string{"executions", "executions audit", "requests", "requests executions", "requests executions audit", "requests executions messages"} {
+		for _, unrun := range []bool{true, false} {
+			h := newBareHarness(t, t.TempDir()) // a store with lost records does not have all invariants
+			r := h.approve(lead, h.ask(`issue_refund {"amount":40}`).ID)
+			if _, run, err := h.Runs.Claim(h.ctx(), r.Execution); err != nil || !run {
+				t.Fatal(run, err)
+			}
+			if unrun {
+				h.ok(h.Runs.Unrun(h.ctx(), r.Execution, "the definition changed"))
+			} else {
+				h.ok(h.Runs.Finish(h.ctx(), r.Execution, false, "the bank refuses"))
+			}
+			if strings.Contains(lost, "audit") {
+				h.remove("audit", r.ID, 0)
+			}
+			if strings.Contains(lost, "messages") { // nothing leads to the run, so it is not rebuilt
+				h.answer(r.Turn)
+				h.remove("messages", r.Conversation, 0)
+				h.remove("audit", r.ID, 1) // the record that names the call is left
+			}
+			if strings.Contains(lost, "requests") {
+				h.spoil("requests", r.ID)
+			}
+			if strings.Contains(lost, "executions") {
+				h.spoil("executions", r.Execution)
+			}
+			for range 3 { // each read closes damaged records
+				_, err := h.Views.Request(h.ctx(), r.ID)
+				h.Callers.Mend(h.ctx(), err)
+				h.Callers.Mend(h.ctx(), h.store.View(h.ctx(), func(s store.Reader) error {
+					_, err := s.Execution(r.Execution)
+					return err
+				}))
+			}
+			if !strings.Contains(lost, "messages") {
+				if e := h.execution(r.Execution); e.State != approvers.ExecutionFailed || e.Unrun != unrun {
+					t.Errorf("without its %s, unrun %t: the run is %s, unrun %t", lost, unrun, e.State, e.Unrun)
+				}
+			}
+			r = h.request(r.ID)
+			if voided := r.State == approvers.Voided; r.Damaged && voided != unrun || !r.Damaged && r.State != approvers.Consumed {
+				t.Errorf("without its %s, unrun %t: the request is %s: %s", lost, unrun, r.State, r.Reason)
+			}
+		}
 	}
 }

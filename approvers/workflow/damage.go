@@ -220,8 +220,10 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 	return nil, all
 }
 
-// mayHaveRun lists the outcomes of a call that was run, or may have been run.
-var mayHaveRun = []approvers.Outcome{approvers.OutcomeExecuted, approvers.OutcomeError, approvers.OutcomeUnknown}
+// mayHaveRun reports whether a call with a result was run, or may have been run.
+func mayHaveRun(c store.Call) bool {
+	return c.Outcome == approvers.OutcomeExecuted || c.Outcome == approvers.OutcomeUnknown || c.Outcome == approvers.OutcomeError && !c.Unrun
+}
 
 // rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, or may have begun,
 // the new request is consumed instead, and the run is not affected.
@@ -238,7 +240,10 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	if err != nil {
 		return nil, err
 	}
-	began := slices.ContainsFunc(chain, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditExecuting })
+	began := false
+	for _, a := range chain {
+		began = a.Kind == approvers.AuditExecuting || began && (a.Kind != approvers.AuditExecuted || a.Facts["unrun"] == "")
+	}
 	e, err := t.Execution(r.Execution)
 	switch {
 	case err == nil: // the stored run also counts, because audit records may be lost
@@ -249,7 +254,7 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	case call.Execution == "": // rebuildCall has rebuilt the call
 		began = began || !t.complete(id)
 	default:
-		began = began || slices.Contains(mayHaveRun, call.Outcome)
+		began = began || mayHaveRun(call)
 	}
 	switch {
 	case began:
@@ -413,7 +418,7 @@ func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord)
 		case approvers.AuditUnknown:
 			e.State, e.FinishedAt = approvers.ExecutionUnknown, a.At
 		case approvers.AuditExecuted:
-			e.State, e.FinishedAt = approvers.ExecutionState(a.Facts["state"]), a.At
+			e.State, e.FinishedAt, e.Unrun = approvers.ExecutionState(a.Facts["state"]), a.At, a.Facts["unrun"] != ""
 			if p, err := t.AuditPayload(e.Chain(), a.Seq); err == nil {
 				e.Result = string(p.Body)
 			}
@@ -437,7 +442,7 @@ func (t damageTx) presumed(e approvers.Execution, call store.Call, r *approvers.
 	case call.Outcome == approvers.OutcomeExecuted:
 		e.State, e.FinishedAt = approvers.ExecutionSucceeded, call.ReturnedAt
 	case call.Outcome == approvers.OutcomeError:
-		e.State, e.FinishedAt = approvers.ExecutionFailed, call.ReturnedAt
+		e.State, e.FinishedAt, e.Unrun = approvers.ExecutionFailed, call.ReturnedAt, call.Unrun
 	case call.Outcome == "" || call.Outcome == approvers.OutcomeUnknown:
 		e.State, e.StartedAt, e.Tries = approvers.ExecutionExecuting, call.CreatedAt, 1
 	}

@@ -49,6 +49,9 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditExecuting:
 		return executing(f)
 	case approvers.AuditExecuted:
+		if f["unrun"] != "" {
+			return "The tool was not called."
+		}
 		return "The tool ended: " + f["state"] + "."
 	case approvers.AuditUnknown:
 		return whyUnknown[approvers.Loss(f["why"])] + " Whether it acted was not known; people were asked."
