@@ -551,6 +551,9 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		}
 		e, err := t.Execution(call.Execution)
 		if errors.Is(err, store.ErrNotFound) && call.Outcome != "" {
+			if !mayHaveRun(call) {
+				return &CallerProblem{Code: CallerNotClaimed, Detail: "the call was closed before it was claimed", Request: id}
+			}
 			return &CallerProblem{Code: CallerOutcomeKnown, Detail: "the records of the run are lost, so no outcome can be recorded", Request: id}
 		}
 		if err != nil {

@@ -19,6 +19,13 @@ import (
 // spoil damages one record of the store, and starts a new process on the damaged store.
 func (h *harness) spoil(bucket, id string) {
 	h.t.Helper()
+	h.flip(bucket, id)
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
+}
+
+// flip damages one record of the store, and opens the store again.
+func (h *harness) flip(bucket, id string) {
+	h.t.Helper()
 	h.ok(h.store.Close())
 	db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	h.ok(err)
@@ -33,7 +40,6 @@ func (h *harness) spoil(bucket, id string) {
 	})
 	h.ok(errors.Join(err, db.Close()))
 	h.open(nil)
-	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 }
 
 // remove removes the records of a bucket whose keys begin with a prefix, except for the first ones, and starts a new
@@ -231,6 +237,10 @@ func TestCallersPendingLost(t *testing.T) {
 		if v := h.callerView("ci", id); v.Status() != string(approvers.OutcomeVoided) || v.Lost() {
 			t.Errorf("the %s is read first: the status is %s (lost: %t): %s", first, v.Status(), v.Lost(), v.Call.Result)
 		}
+		var problem *workflow.CallerProblem
+		if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerNotClaimed || !contains(problem.Detail, "before it was claimed") {
+			t.Errorf("the %s is read first: the report: %v", first, err)
+		}
 		if r := h.request(v.Request.ID); r.State != approvers.Voided {
 			t.Errorf("the %s is read first: the request is %s", first, r.State)
 		}
@@ -335,6 +345,38 @@ func TestDamagedUnrun(t *testing.T) {
 			r = h.request(r.ID)
 			if voided := r.State == approvers.Voided; r.Damaged && voided != unrun || !r.Damaged && r.State != approvers.Consumed {
 				t.Errorf("without its %s, unrun %t: the request is %s: %s", lost, unrun, r.State, r.Reason)
+			}
+		}
+	}
+}
+
+// A turn waits for a call whose run is lost, perhaps with its request, and nothing else closes the call. A person ends
+// the wait, or stops the turn, and the call gets the outcome unknown.
+func TestEndOfLostRun(t *testing.T) {
+	for _, lost := range []string{"executions", "executions requests"} {
+		for name, end := range map[string]func(*harness, workflow.Click) error{
+			"withdraw": func(h *harness, c workflow.Click) error { return h.Requests.WithdrawAll(h.ctx(), c) },
+			"stop":     func(h *harness, c workflow.Click) error { return h.Turns.StopBy(h.ctx(), c) },
+		} {
+			h := newBareHarness(t, t.TempDir()) // a store with lost records does not have all invariants
+			r := h.approve(lead, h.ask(`issue_refund {"amount":40}`).ID)
+			if _, run, err := h.Runs.Claim(h.ctx(), r.Execution); err != nil || !run {
+				t.Fatal(run, err)
+			}
+			for _, bucket := range strings.Fields(lost) {
+				id := map[string]string{"executions": r.Execution, "requests": r.ID}[bucket]
+				h.flip(bucket, id)
+				h.ok(h.store.Update(h.ctx(), func(x store.Tx) error {
+					_, _, err := x.(store.SetAside).SetAside(bucket, id)
+					return err
+				}))
+			}
+			if err := end(h, workflow.Click{At: h.clock.Now(), Who: alice, Turn: r.Turn}); err != nil {
+				t.Errorf("%s without %s: %v", name, lost, err)
+				continue
+			}
+			if c := h.call(r.Call); c.Outcome != approvers.OutcomeUnknown {
+				t.Errorf("%s without %s: the call is %q: %s", name, lost, c.Outcome, c.Result)
 			}
 		}
 	}
