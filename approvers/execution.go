@@ -41,6 +41,7 @@ const (
 	LossTurnStopped Loss = "halted"     // somebody stopped the agent, which interrupted the run
 	LossUnreported  Loss = "unreported" // the caller that ran the tool did not report the outcome in time
 	LossRestored    Loss = "restored"   // the store was restored from a backup that was taken before the run ended
+	LossDamaged     Loss = "damaged"    // the record of the run was damaged; the run has begun, or may have begun
 )
 
 // Execution is one run of a tool call, with its exact bytes and its outcome. Edited arguments make a new execution.

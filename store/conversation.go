@@ -104,6 +104,7 @@ type Call struct {
 	ModelQuestion *approvers.ModelQuestion `json:"inquiry,omitempty"`   // set if the call is a question from the model
 	Outcome       approvers.Outcome        `json:"outcome,omitempty"`   // empty: the call has no result yet
 	Result        string                   `json:"result,omitempty"`    // the text sent to the model
+	Unrun         bool                     `json:"unrun,omitempty"`     // the call's run failed before the tool was called
 	CreatedAt     time.Time                `json:"created_at"`
 	ReturnedAt    time.Time                `json:"returned_at,omitzero"`
 }

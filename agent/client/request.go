@@ -89,9 +89,14 @@ type Question struct {
 	Answer string `json:"answer"`
 }
 
-// Lost reports whether the bot's data was restored from a backup while the request was open. The call may have been
-// decided and run after the backup.
-func (r *Request) Lost() bool { return r.Status == Voided && r.Disposition == "outcome-unknown" }
+// Lost reports whether the gateway has lost what happened to the call. So the call may have been decided and run, even
+// if the caller did not claim it. There are two reasons: the bot's data was restored from a backup while the request was
+// open (the status is Voided), or the records of the call's approval are lost (the status is Unknown). If a caller
+// claimed a call and did not report the outcome, the status is Unknown too. But then the decision is known, and the
+// request is not lost.
+func (r *Request) Lost() bool {
+	return r.Disposition == "outcome-unknown" && (r.Status == Voided || r.Status == Unknown && r.Decision == nil)
+}
 
 // Open returns the first question without an answer.
 func (r *Request) Open() (Question, bool) {

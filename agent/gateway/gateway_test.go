@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"countersign/agent/client"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
@@ -197,7 +198,8 @@ func TestCrowdedConnections(t *testing.T) {
 }
 
 // After a restore, nobody knows whether a call that was open in the backup has run. The same is true of a call if the
-// records of its run are lost. So no answer says that the call did not run.
+// records of its run are lost. So no answer says that the call did not run. The client sees that such a call is lost. A
+// call that the client claimed and did not report is not lost.
 func TestLostRequests(t *testing.T) {
 	asked := edited(`{"a":1}`)
 	asked.Request.State, asked.Request.Lost, asked.Request.Reason, asked.Call.Outcome = approvers.Voided, true, "check first", approvers.OutcomeVoided
@@ -210,20 +212,34 @@ func TestLostRequests(t *testing.T) {
 	damaged.Execution, damaged.Call.Outcome = nil, approvers.OutcomeUnknown
 	ran := asked
 	ran.Execution = &approvers.Execution{State: approvers.ExecutionSucceeded, Loss: approvers.LossRestored}
+	unknown := func(loss approvers.Loss, r *approvers.Request) view.CallerRequest {
+		c := edited(`{"a":1}`)
+		c.Request, c.Execution = r, &approvers.Execution{State: approvers.ExecutionUnknown, Loss: loss, Args: []byte(`{"a":1}`)}
+		return c
+	}
 	for _, c := range []struct {
 		name                        string
 		request                     view.CallerRequest
 		status, disposition, reason string
+		lost                        bool
 	}{
-		{"lost", asked, "voided", uncertain, "check first"},
-		{"lost without a request", automatic, "voided", uncertain, "check first"},
-		{"voided", voided, "voided", denied, ""},
-		{"its records are lost", damaged, "unknown", uncertain, "check first"},
-		{"lost, and reported", ran, "succeeded", executed, "check first"},
+		{"lost", asked, "voided", uncertain, "check first", true},
+		{"lost without a request", automatic, "voided", uncertain, "check first", true},
+		{"voided", voided, "voided", denied, "", false},
+		{"its records are lost", damaged, "unknown", uncertain, "check first", true},
+		{"lost, and reported", ran, "succeeded", executed, "check first", false},
+		{"not reported", unknown(approvers.LossUnreported, &approvers.Request{State: approvers.Consumed}), "unknown", uncertain, "", false},
+		{"not reported, without a request", unknown(approvers.LossUnreported, nil), "unknown", uncertain, "", false},
+		{"its run is lost, and its request is rebuilt", unknown(approvers.LossDamaged, &approvers.Request{State: approvers.Consumed, Damaged: true}), "unknown", uncertain, "", true},
+		{"its run is lost, and it had no request", unknown(approvers.LossDamaged, nil), "unknown", uncertain, "", true},
 	} {
 		s, err := testGateway(t, fakeCallers{}, nil).stateOf(c.request)
 		if err != nil || s.Status != c.status || s.Disposition != c.disposition || s.Reason != c.reason {
 			t.Errorf("%s: %+v, %v", c.name, s, err)
+		}
+		var r client.Request
+		if err := json.Unmarshal(s.json(), &r); err != nil || r.Lost() != c.lost {
+			t.Errorf("%s: the client sees that it is lost: %t, %v\n%s", c.name, r.Lost(), err, s.json())
 		}
 	}
 }

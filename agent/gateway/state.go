@@ -131,7 +131,7 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 		if !own.Caller.Decides() { // only callers that run the tool need the secrets that an approver wrote
 			s.Decision.mask(c.Call.Secrets)
 		}
-	} else if c.Execution != nil && (s.Status == string(approvers.Approved) || c.Execution.State != approvers.ExecutionNone) {
+	} else if e := c.Execution; e != nil && (s.Status == string(approvers.Approved) || e.State != approvers.ExecutionNone && !presumed(*e)) {
 		s.Decision = &decision{Type: "approve", Automatic: true, By: []role{}}
 	}
 	var told struct {
@@ -181,6 +181,12 @@ func (d *decision) mask(secrets []string) {
 		d.Args = json.RawMessage("{}")
 	}
 	d.ArgsJSON = ""
+}
+
+// presumed reports whether the record of a run was lost, and nobody has reported the outcome since. The client may not
+// have claimed the call, so it is not told that the call was approved.
+func presumed(e approvers.Execution) bool {
+	return e.State == approvers.ExecutionUnknown && e.Loss == approvers.LossDamaged
 }
 
 // run adds the outcome of the run to the state.

@@ -154,8 +154,9 @@ func (m *remote) release() {
 	}
 }
 
-// begin continues the session's last request for an identical call, if that request still waits or its approval is
-// not claimed yet. If an identical call is held at this moment, the new call gets a request of its own.
+// begin continues the session's last request for an identical call, if that request still waits, or its approval is
+// not claimed yet, or the request is lost and the agent has not learned this yet. If an identical call is held at this
+// moment, the new call gets a request of its own.
 func (m *remote) begin(ctx context.Context, h *hook, fresh func() string) (record, bool, error) {
 	held := m.holds != ""
 	if !held {
@@ -176,9 +177,22 @@ func (m *remote) begin(ctx context.Context, h *hook, fresh func() string) (recor
 		return record{}, false, err
 	case r.Status == client.Pending || r.Status == client.Approved:
 		return record{Request: id}, true, nil
+	case r.Lost():
+		told, err := m.Requests.Named(ctx, toldKey(h, id))
+		if err != nil || told == "" {
+			return record{Request: id}, true, err
+		}
 	}
 	return record{Key: fresh()}, false, nil
 }
+
+// told gives the request a key that says that the agent has learned of the loss. After an error, the agent is told
+// again.
+func (m *remote) told(ctx context.Context, h *hook, r record) {
+	_ = m.Requests.Name(ctx, toldKey(h, r.Request), r.Request)
+}
+
+func toldKey(h *hook, request string) string { return fingerprint("told", h.Name, h.session, request) }
 
 // mark identifies the session and the call. The gateway keeps the mark as the state of the request.
 func (m *remote) mark(h *hook) string { return sessionMark(h) + h.ran }

@@ -271,6 +271,9 @@ func (h *hook) attempt(ctx context.Context, fresh func() string) (a Answer, agai
 		case r.Status == client.Pending:
 			h.memory.leave(rec)
 			return h.question(r), false, nil
+		case r.Lost():
+			h.memory.told(ctx, h, rec)
+			return h.refused(r), false, nil
 		case stale(r, resumed):
 			h.memory.drop(rec)
 			return a, true, nil
@@ -358,12 +361,8 @@ func (h *hook) asked(r *client.Request) bool {
 
 // stale reports whether the call needs a new request. This is the case if an earlier call has used the request, or if
 // the call continues a request that has ended without a decision. A rejected request is not stale, because the
-// rejection also applies to the repeated call. A lost request is not stale, because the agent must first learn that the
-// call may have run.
+// rejection also applies to the repeated call.
 func stale(r *client.Request, resumed bool) bool {
-	if r.Lost() {
-		return false
-	}
 	switch r.Status {
 	case client.Running, client.Succeeded, client.Failed, client.Unknown:
 		return true

@@ -76,21 +76,45 @@ func TestStaleRequests(t *testing.T) {
 	}
 }
 
-// TestLostRequest repeats a call whose request was open when the store was restored. The agent first learns that the
-// call may have run. Then the repetition makes a new request.
+// TestLostRequest repeats a call whose request is lost: the store was restored while the request was open, or the records
+// of the approval are lost. The agent first learns that the call may have run. Then the repetition makes a new request.
+// The agent is not told about a request whose outcome is unknown because the agent claimed it and did not report.
 func TestLostRequest(t *testing.T) {
-	d := newDesk(t, "claude-code", Control)
-	d.undecided(d.before, d.withID(d.before, "a"))
-	d.Change("req_1", func(r *fakegateway.Request) {
-		r.Status, r.Disposition, r.Reason = "voided", "outcome-unknown", "check before it is asked for again"
-	})
-	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
-	got := d.run(d.before, d.withID(d.before, "b"))
-	if out := string(got.Out); allows(got) || strings.Contains(out, "did not run") || !strings.Contains(out, "It is not known whether this call ran: check before") {
-		t.Errorf("%s", out)
-	}
-	if got := d.run(d.before, d.withID(d.before, "c")); !allows(got) || len(d.Requests()) != 2 {
-		t.Errorf("%d requests, %s", len(d.Requests()), got.Out)
+	for name, lose := range map[string]func(*fakegateway.Request){
+		"restored":       func(r *fakegateway.Request) { r.Status = "voided" },
+		"records lost":   func(r *fakegateway.Request) { r.Status, r.Lost = "unknown", true },
+		"never reported": func(r *fakegateway.Request) { r.Status = "unknown" },
+	} {
+		for at, newDesk := range map[string]func(*testing.T) *desk{
+			"on the machine": func(t *testing.T) *desk { return newDesk(t, "claude-code", Control) },
+			"over HTTP":      func(t *testing.T) *desk { return newRemoteDesk(t, Control) },
+		} {
+			t.Run(name+" "+at, func(t *testing.T) {
+				d := newDesk(t)
+				d.undecided(d.before, d.withID(d.before, "a"))
+				d.Change("req_1", func(r *fakegateway.Request) {
+					lose(r)
+					r.Disposition, r.Reason = "outcome-unknown", "check before it is asked for again"
+				})
+				d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+				if name != "never reported" {
+					got := d.run(d.before, d.withID(d.before, "b"))
+					if out := string(got.Out); allows(got) || strings.Contains(out, "did not run") || !strings.Contains(out, "It is not known whether this call ran: check before") {
+						t.Errorf("%s", out)
+					}
+					if n := len(d.Requests()); n != 1 {
+						t.Errorf("%d requests before the agent knows of the loss", n)
+					}
+				}
+				if got := d.run(d.before, d.withID(d.before, "c")); !allows(got) || len(d.Requests()) != 2 {
+					t.Errorf("%d requests, %s", len(d.Requests()), got.Out)
+				}
+				d.run(d.after, d.withID(d.after, "c"))
+				if got := d.run(d.before, d.withID(d.before, "d")); !allows(got) || len(d.Requests()) != 3 { // the agent is told once
+					t.Errorf("%d requests, %s", len(d.Requests()), got.Out)
+				}
+			})
+		}
 	}
 }
 

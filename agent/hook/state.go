@@ -29,6 +29,9 @@ type memory interface {
 	claiming(ctx context.Context, h *hook, r *record, changed json.RawMessage) error
 	claimed(r record) error
 	drop(r record) // no later event needs the record
+	// told is called when the agent learns that the record's request is lost. A repetition of the call then makes a new
+	// request.
+	told(ctx context.Context, h *hook, r record)
 	// ran returns the record of the call that has ended.
 	ran(ctx context.Context, h *hook) (r record, ok bool, err error)
 	unreported(r record) error                              // the report of an outcome failed
@@ -178,6 +181,8 @@ func (s state) claimed(r record) error {
 }
 
 func (s state) drop(r record) { r.remove(r.in) }
+
+func (s state) told(_ context.Context, _ *hook, r record) { s.drop(r) }
 
 func (s state) ran(_ context.Context, h *hook) (record, bool, error) {
 	r, ok := s.find(claimed, h.id, h.ran)

@@ -178,7 +178,7 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 // read can be tried again.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
-	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage, nil)
+	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage, salvaged{})
 }
 
 // Propose stores a client's call, and decides whether the call may run, waits for people, or is refused. If the call
@@ -551,6 +551,9 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		}
 		e, err := t.Execution(call.Execution)
 		if errors.Is(err, store.ErrNotFound) && call.Outcome != "" {
+			if !mayHaveRun(call) {
+				return &CallerProblem{Code: CallerNotClaimed, Detail: "the call was closed before it was claimed", Request: id}
+			}
 			return &CallerProblem{Code: CallerOutcomeKnown, Detail: "the records of the run are lost, so no outcome can be recorded", Request: id}
 		}
 		if err != nil {

@@ -19,6 +19,13 @@ import (
 // spoil damages one record of the store, and starts a new process on the damaged store.
 func (h *harness) spoil(bucket, id string) {
 	h.t.Helper()
+	h.flip(bucket, id)
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
+}
+
+// flip damages one record of the store, and opens the store again.
+func (h *harness) flip(bucket, id string) {
+	h.t.Helper()
 	h.ok(h.store.Close())
 	db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	h.ok(err)
@@ -30,6 +37,29 @@ func (h *harness) spoil(bucket, id string) {
 		}
 		value[len(value)/2] ^= 1
 		return b.Put([]byte(id), value)
+	})
+	h.ok(errors.Join(err, db.Close()))
+	h.open(nil)
+}
+
+// remove removes the records of a bucket whose keys begin with a prefix, except for the first ones, and starts a new
+// process on the store.
+func (h *harness) remove(bucket, prefix string, except int) {
+	h.t.Helper()
+	h.ok(h.store.Close())
+	db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	h.ok(err)
+	err = db.Update(func(tx *bbolt.Tx) (err error) {
+		var keys [][]byte
+		rows := tx.Bucket([]byte(bucket))
+		all := rows.Cursor()
+		for k, _ := all.Seek([]byte(prefix)); bytes.HasPrefix(k, []byte(prefix)); k, _ = all.Next() {
+			keys = append(keys, bytes.Clone(k))
+		}
+		for _, k := range keys[except:] {
+			err = errors.Join(err, rows.Delete(k))
+		}
+		return err
 	})
 	h.ok(errors.Join(err, db.Close()))
 	h.open(nil)
@@ -171,6 +201,21 @@ func TestCallersRunLost(t *testing.T) {
 	}
 }
 
+// A client claims a call that needs no approval, and the run's record is damaged. The bot asks people
+// about the outcome, and the reason is the damaged record.
+func TestCallersRunDamaged(t *testing.T) {
+	h := newCallerHarness(t)
+	id := h.callerAsks(callerCall("k", `search_orders {}`))
+	h.ok(h.claims(id))
+	e := h.callerView("ci", id).Execution
+	h.spoil("executions", e.ID)
+	_, err := h.Views.Caller(h.ctx(), "ci", id)
+	h.Callers.Mend(h.ctx(), err)
+	if e := h.callerView("ci", id).Execution; e.State != approvers.ExecutionUnknown || e.Loss != approvers.LossDamaged {
+		t.Errorf("the run is %s, because it was %s", e.State, e.Loss)
+	}
+}
+
 // A request waits, and the records of the call, the request and the run are lost. The complete history shows that the
 // run had not begun, so the client is told that the call was voided. The request or the call is read first.
 func TestCallersPendingLost(t *testing.T) {
@@ -191,6 +236,10 @@ func TestCallersPendingLost(t *testing.T) {
 		}
 		if v := h.callerView("ci", id); v.Status() != string(approvers.OutcomeVoided) || v.Lost() {
 			t.Errorf("the %s is read first: the status is %s (lost: %t): %s", first, v.Status(), v.Lost(), v.Call.Result)
+		}
+		var problem *workflow.CallerProblem
+		if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerNotClaimed || !contains(problem.Detail, "before it was claimed") {
+			t.Errorf("the %s is read first: the report: %v", first, err)
 		}
 		if r := h.request(v.Request.ID); r.State != approvers.Voided {
 			t.Errorf("the %s is read first: the request is %s", first, r.State)
@@ -248,5 +297,87 @@ func TestDamagedModelQuestion(t *testing.T) {
 	h.due() // reads the call
 	if c := h.call(c.ID); c.Outcome != approvers.OutcomeVoided {
 		t.Errorf("the question is %s: %s", c.Outcome, c.Result)
+	}
+}
+
+// The tool of an approved call was not called, because its definition had changed. Then the records of the run, the
+// request and the history are lost. The rebuilt records do not say that the call ran, or may have run.
+func TestDamagedUnrun(t *testing.T) {
+	for _, lost := range []string{"executions", "executions audit", "requests", "requests executions", "requests executions audit", "requests executions messages"} {
+		for _, unrun := range []bool{true, false} {
+			h := newBareHarness(t, t.TempDir()) // a store with lost records does not have all invariants
+			r := h.approve(lead, h.ask(`issue_refund {"amount":40}`).ID)
+			if _, run, err := h.Runs.Claim(h.ctx(), r.Execution); err != nil || !run {
+				t.Fatal(run, err)
+			}
+			if unrun {
+				h.ok(h.Runs.Unrun(h.ctx(), r.Execution, "the definition changed"))
+			} else {
+				h.ok(h.Runs.Finish(h.ctx(), r.Execution, false, "the bank refuses"))
+			}
+			if strings.Contains(lost, "audit") {
+				h.remove("audit", r.ID, 0)
+			}
+			if strings.Contains(lost, "messages") { // nothing leads to the run, so it is not rebuilt
+				h.answer(r.Turn)
+				h.remove("messages", r.Conversation, 0)
+				h.remove("audit", r.ID, 1) // the record that names the call is left
+			}
+			if strings.Contains(lost, "requests") {
+				h.spoil("requests", r.ID)
+			}
+			if strings.Contains(lost, "executions") {
+				h.spoil("executions", r.Execution)
+			}
+			for range 3 { // each read closes damaged records
+				_, err := h.Views.Request(h.ctx(), r.ID)
+				h.Callers.Mend(h.ctx(), err)
+				h.Callers.Mend(h.ctx(), h.store.View(h.ctx(), func(s store.Reader) error {
+					_, err := s.Execution(r.Execution)
+					return err
+				}))
+			}
+			if !strings.Contains(lost, "messages") {
+				if e := h.execution(r.Execution); e.State != approvers.ExecutionFailed || e.Unrun != unrun {
+					t.Errorf("without its %s, unrun %t: the run is %s, unrun %t", lost, unrun, e.State, e.Unrun)
+				}
+			}
+			r = h.request(r.ID)
+			if voided := r.State == approvers.Voided; r.Damaged && voided != unrun || !r.Damaged && r.State != approvers.Consumed {
+				t.Errorf("without its %s, unrun %t: the request is %s: %s", lost, unrun, r.State, r.Reason)
+			}
+		}
+	}
+}
+
+// A turn waits for a call whose run is lost, perhaps with its request, and nothing else closes the call. A person ends
+// the wait, or stops the turn, and the call gets the outcome unknown.
+func TestEndOfLostRun(t *testing.T) {
+	for _, lost := range []string{"executions", "executions requests"} {
+		for name, end := range map[string]func(*harness, workflow.Click) error{
+			"withdraw": func(h *harness, c workflow.Click) error { return h.Requests.WithdrawAll(h.ctx(), c) },
+			"stop":     func(h *harness, c workflow.Click) error { return h.Turns.StopBy(h.ctx(), c) },
+		} {
+			h := newBareHarness(t, t.TempDir()) // a store with lost records does not have all invariants
+			r := h.approve(lead, h.ask(`issue_refund {"amount":40}`).ID)
+			if _, run, err := h.Runs.Claim(h.ctx(), r.Execution); err != nil || !run {
+				t.Fatal(run, err)
+			}
+			for _, bucket := range strings.Fields(lost) {
+				id := map[string]string{"executions": r.Execution, "requests": r.ID}[bucket]
+				h.flip(bucket, id)
+				h.ok(h.store.Update(h.ctx(), func(x store.Tx) error {
+					_, _, err := x.(store.SetAside).SetAside(bucket, id)
+					return err
+				}))
+			}
+			if err := end(h, workflow.Click{At: h.clock.Now(), Who: alice, Turn: r.Turn}); err != nil {
+				t.Errorf("%s without %s: %v", name, lost, err)
+				continue
+			}
+			if c := h.call(r.Call); c.Outcome != approvers.OutcomeUnknown {
+				t.Errorf("%s without %s: the call is %q: %s", name, lost, c.Outcome, c.Result)
+			}
+		}
 	}
 }

@@ -57,7 +57,7 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	err := transact(ctx, what, fn)
 	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
 		var row *store.DamagedError
-		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage, nil) {
+		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage, salvaged{}) {
 			break
 		}
 		err = transact(ctx, what, fn)
@@ -65,16 +65,21 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	return err
 }
 
+// salvaged has facts about a store that was salvaged. It is empty for any other store.
+type salvaged struct {
+	waiting map[string][]string // the result of waitingTurns; nil: call waitingTurns if necessary
+	cut     bool                // a chain without gaps may have lost its last records
+}
+
 // closeDamaged closes the request, run, call or turn that a damaged record is about. If closeDamaged reads more damaged
 // records, it closes them in the same transaction. Two damaged records may refer to each other. If closeDamaged returns
-// true, the failed work can be tried again. The parameter waiting is the result of waitingTurns. If waiting is nil,
-// closeDamaged calls waitingTurns if necessary.
-func (w *core) closeDamaged(ctx context.Context, x store.Damage, waiting map[string][]string) bool {
+// true, the failed work can be tried again.
+func (w *core) closeDamaged(ctx context.Context, x store.Damage, s salvaged) bool {
 	if x.ID == "" {
 		return false
 	}
 	for all := []store.Damage{x}; ; {
-		err := w.transactUnder(ctx, "close what is damaged", func(t *tx) error { return t.damage.closeAll(all, waiting) }) // the damaged record may be the policy in force
+		err := w.transactUnder(ctx, "close what is damaged", func(t *tx) error { return t.damage.closeAll(all, s) }) // the damaged record may be the policy in force
 		var other *store.DamagedError
 		if errors.As(err, &other) && other.ID != "" && len(all) < mostTogether && !slices.ContainsFunc(all, func(d store.Damage) bool {
 			return d.Bucket == other.Bucket && d.ID == other.ID && d.Key == other.Key
@@ -96,7 +101,8 @@ var closingOrder = []string{"conversations", "turns", "calls", "executions", "re
 // rebuilds the records. If this step reads another damaged record that comes later in closingOrder, closeAll handles
 // this record, too. The third step ends the requests, runs and turns of the rebuilt records. Requests end first: if a
 // request is voided, its history has shown that its run had not begun, so its call is voided too.
-func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) error {
+func (t damageTx) closeAll(all []store.Damage, s salvaged) error {
+	t.cut = s.cut
 	type damaged struct {
 		store.Damage
 		of []string // the ids of the records to which the damaged record belongs
@@ -118,7 +124,7 @@ func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) erro
 	var requests, others []func() error // these functions end records
 	for i := 0; i < len(aside); i++ {
 		x := aside[i]
-		end, err := t.rebuild(x.Damage, x.of, waiting)
+		end, err := t.rebuild(x.Damage, x.of, s.waiting)
 		var other *store.DamagedError
 		if errors.As(err, &other) && other.ID != "" && inOrder(x, damaged{Damage: other.Damage}) < 0 {
 			// Without this branch, closeDamaged would start again for each of a conversation's lost runs.
@@ -220,8 +226,10 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 	return nil, all
 }
 
-// mayHaveRun lists the outcomes of a call that was run, or may have been run.
-var mayHaveRun = []approvers.Outcome{approvers.OutcomeExecuted, approvers.OutcomeError, approvers.OutcomeUnknown}
+// mayHaveRun reports whether a call with a result was run, or may have been run.
+func mayHaveRun(c store.Call) bool {
+	return c.Outcome == approvers.OutcomeExecuted || c.Outcome == approvers.OutcomeUnknown || c.Outcome == approvers.OutcomeError && !c.Unrun
+}
 
 // rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, or may have begun,
 // the new request is consumed instead, and the run is not affected.
@@ -238,7 +246,10 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	if err != nil {
 		return nil, err
 	}
-	began := slices.ContainsFunc(chain, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditExecuting })
+	began := false
+	for _, a := range chain {
+		began = a.Kind == approvers.AuditExecuting || began && (a.Kind != approvers.AuditExecuted || a.Facts["unrun"] == "")
+	}
 	e, err := t.Execution(r.Execution)
 	switch {
 	case err == nil: // the stored run also counts, because audit records may be lost
@@ -249,7 +260,7 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	case call.Execution == "": // rebuildCall has rebuilt the call
 		began = began || !t.complete(id)
 	default:
-		began = began || slices.Contains(mayHaveRun, call.Outcome)
+		began = began || mayHaveRun(call)
 	}
 	switch {
 	case began:
@@ -391,7 +402,7 @@ func (t damageTx) rebuildRun(id, conversation string) (func() error, error) {
 			return err
 		}
 		if e.State == approvers.ExecutionExecuting {
-			return t.runs.markUnknown(e, approvers.LossUnclear)
+			return t.runs.markUnknown(e, approvers.LossDamaged)
 		}
 		call, err := t.Call(e.Call)
 		if err != nil {
@@ -413,7 +424,7 @@ func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord)
 		case approvers.AuditUnknown:
 			e.State, e.FinishedAt = approvers.ExecutionUnknown, a.At
 		case approvers.AuditExecuted:
-			e.State, e.FinishedAt = approvers.ExecutionState(a.Facts["state"]), a.At
+			e.State, e.FinishedAt, e.Unrun = approvers.ExecutionState(a.Facts["state"]), a.At, a.Facts["unrun"] != ""
 			if p, err := t.AuditPayload(e.Chain(), a.Seq); err == nil {
 				e.Result = string(p.Body)
 			}
@@ -422,10 +433,10 @@ func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord)
 	return e
 }
 
-// complete reports whether no record of an audit chain is lost.
+// complete reports whether certainly no record of an audit chain is lost.
 func (t damageTx) complete(chain string) bool {
 	all, err := t.Audit(chain)
-	return err == nil && len(all) > 0 && approvers.VerifyChain(all) == nil
+	return err == nil && len(all) > 0 && !t.cut && approvers.VerifyChain(all) == nil
 }
 
 // presumed returns the state of a lost run of whose start there is no audit record. If the chain is complete, or the
@@ -437,7 +448,7 @@ func (t damageTx) presumed(e approvers.Execution, call store.Call, r *approvers.
 	case call.Outcome == approvers.OutcomeExecuted:
 		e.State, e.FinishedAt = approvers.ExecutionSucceeded, call.ReturnedAt
 	case call.Outcome == approvers.OutcomeError:
-		e.State, e.FinishedAt = approvers.ExecutionFailed, call.ReturnedAt
+		e.State, e.FinishedAt, e.Unrun = approvers.ExecutionFailed, call.ReturnedAt, call.Unrun
 	case call.Outcome == "" || call.Outcome == approvers.OutcomeUnknown:
 		e.State, e.StartedAt, e.Tries = approvers.ExecutionExecuting, call.CreatedAt, 1
 	}

@@ -69,7 +69,11 @@ func (t runsTx) finished(e approvers.Execution) error {
 	if err := t.clearOutcome(e); err != nil {
 		return err
 	}
-	if err := t.audit(e.Chain(), approvers.AuditExecuted, "", map[string]string{"execution": e.ID, "digest": e.Digest, "state": string(e.State)}, []byte(e.Result)); err != nil {
+	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "state": string(e.State)}
+	if e.Unrun {
+		facts["unrun"] = "true"
+	}
+	if err := t.audit(e.Chain(), approvers.AuditExecuted, "", facts, []byte(e.Result)); err != nil {
 		return err
 	}
 	if err := t.grants.extendStreak(e); err != nil {
@@ -107,6 +111,7 @@ func (t runsTx) returnResult(e approvers.Execution) error {
 	if err := t.changedStep(e); err != nil {
 		return err
 	}
+	call.Unrun = e.Unrun
 	outcome, text := approvers.RunResult(t.policy, e, request)
 	return t.turns.giveResult(call, outcome, text)
 }

@@ -94,9 +94,11 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 // lost record belongs to a request, run or turn, Salvaged ends the request, run or turn. Salvaged records which audit
 // records are lost, and closes open work as Restored does. Salvaged must be called before any other work on the store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
-	var waiting map[string][]string // read once, because thousands of conversations may be lost
+	x.older = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "file" })
+	// If entries of the journal are lost, nothing shows how many records a chain had.
+	s := salvaged{cut: x.older || slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "audit_journal" })}
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
-		waiting, err = waitingTurns(r)
+		s.waiting, err = waitingTurns(r) // read once, because thousands of conversations may be lost
 		return err
 	})
 	if err != nil {
@@ -107,14 +109,13 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 			ordered := slices.Contains(closingOrder, d.Bucket)
 			history := d.Bucket == "audit" || d.Bucket == "audit_payloads"
 			if d.ID != "" && !history && (d.Bucket == bucket || bucket == "" && !ordered) {
-				w.closeDamaged(ctx, d, waiting)
+				w.closeDamaged(ctx, d, s)
 			}
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	x.older = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "file" })
 	losses := map[string]*approvers.HistoryLoss{}
 	for _, d := range lost {
 		if d.Bucket != "audit" && d.Bucket != "audit_payloads" {
@@ -309,8 +310,9 @@ func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return err
 	}
-	after := t.damage.recorded(e, chain)
+	after, why := t.damage.recorded(e, chain), approvers.LossRestored
 	if after.State == approvers.ExecutionNone {
+		why = approvers.LossDamaged
 		after.State, after.StartedAt, after.Tries = approvers.ExecutionExecuting, t.now, 1
 	}
 	if err := t.PutExecution(after); err != nil {
@@ -320,7 +322,7 @@ func (t restoreTx) keepRecorded(execution string, x Restoration) error {
 	if after.State != approvers.ExecutionExecuting {
 		return t.runs.changedStep(after)
 	}
-	return t.runs.markUnknown(after, approvers.LossRestored)
+	return t.runs.markUnknown(after, why)
 }
 
 // loseModelQuestions closes the open questions of the model.

@@ -163,6 +163,58 @@ func TestSalvagedWithoutMessages(t *testing.T) {
 	}
 }
 
+// A run had begun, and the last record of its chain, the request, the run and the journal are lost, perhaps with the
+// conversation and its messages. The chain has no gap, but the salvaged store does not say that nothing was run.
+func TestSalvagedWithoutLastRecord(t *testing.T) {
+	w := wreckable(t)
+	for n, r := range w.requests[:len(w.requests)/2] { // the other half is the same
+		for _, lost := range []string{"requests executions", "requests executions conversations", "requests executions conversations messages"} {
+			path := filepath.Join(t.TempDir(), "store.db")
+			if err := os.WriteFile(path, w.file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = db.Update(func(tx *bbolt.Tx) (err error) {
+				remove := func(bucket, id string) {
+					var keys [][]byte
+					all := tx.Bucket([]byte(bucket)).Cursor()
+					for k, _ := all.Seek([]byte(id)); k != nil && strings.HasPrefix(string(k), id); k, _ = all.Next() {
+						keys = append(keys, bytes.Clone(k))
+					}
+					for _, k := range keys {
+						err = errors.Join(err, tx.Bucket([]byte(bucket)).Delete(k))
+					}
+				}
+				remove("audit_journal", "")
+				for _, bucket := range strings.Fields(lost) {
+					for id, of := range w.of {
+						if of == n {
+							remove(bucket, id)
+						}
+					}
+				}
+				chain, last := []byte(r.id), []byte(nil)
+				all := tx.Bucket([]byte("audit")).Cursor()
+				for k, _ := all.Seek(chain); bytes.HasPrefix(k, chain); k, _ = all.Next() {
+					last = bytes.Clone(k)
+				}
+				return errors.Join(err, tx.Bucket([]byte("audit")).Delete(last))
+			})
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			broken, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.salvage(t, broken, fmt.Sprintf("request %d (%s) without its %s and its last record", n, r.id, lost))
+		}
+	}
+}
+
 // thinkReads is a store that counts how often the timers of turns are read.
 type thinkReads struct {
 	*bolt.Store

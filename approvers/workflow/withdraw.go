@@ -102,25 +102,26 @@ func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approv
 
 // withdrawCall ends a turn's wait for one call. If the call has an open request, withdrawCall withdraws the request. If
 // the outcome of the call's run is unknown, withdrawCall tells the model that the outcome is unknown. A run that has
-// begun continues, but its questions to people end.
+// begun continues, but its questions to people end. If the run is lost, the call gets the result of a lost call.
 func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
-	if call.Request != "" {
-		r, err := t.Request(call.Request)
-		if err != nil {
-			return nil, err
+	r, err := t.damage.requestOf(call)
+	if err != nil {
+		return nil, err
+	}
+	if r != nil && r.State.Open() {
+		after, events, denied := r.Withdraw(t.deciding(), c.Who, true, why)
+		if denied != nil {
+			return denied, t.auditDenied(r.ID, "withdraw", c, denied)
 		}
-		if r.State.Open() {
-			after, events, denied := r.Withdraw(t.deciding(), c.Who, true, why)
-			if denied != nil {
-				return denied, t.auditDenied(r.ID, "withdraw", c, denied)
-			}
-			return nil, t.apply(after, events)
-		}
+		return nil, t.apply(after, events)
 	}
 	if call.ModelQuestion != nil {
 		return nil, t.questions.closeModelQuestion(call, approvers.OutcomeWithdrawn, why)
 	}
 	e, err := t.Execution(call.Execution)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, t.damage.closeCall(call)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -272,6 +272,7 @@ type tx struct {
 
 	refreshed map[refresh]bool
 	showHomes bool // something changed that Home tabs show
+	cut       bool // see salvaged
 }
 
 func (t *tx) deciding() approvers.DecisionContext {

@@ -68,6 +68,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		"unknown_cut":       {unknownView(long), 5},
 		"unknown_cut_grant": {unknownView(long, func(s *view.Model) { s.Request = nil }), 4},
 		"unknown_restored":  {unknownView(loss(approvers.LossRestored)), 4},
+		"unknown_damaged":   {unknownView(loss(approvers.LossDamaged)), 4},
 		"unknown_told":      {unknownView(told), 2},
 		"unknown_again":     {unknownView(later(func(*approvers.Request) {})), 2},
 		"unknown_again_rejected": {unknownView(later(func(r *approvers.Request) {

@@ -95,6 +95,9 @@ func TestClient(t *testing.T) {
 		case "lost ask": // the store was restored from a backup
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"id":"req_z","status":"voided","args_sha256":%q,"disposition":"outcome-unknown","reason":"check first"}`, fakegateway.Hash(`{}`))
+		case "records-lost ask":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"id":"req_z","status":"unknown","args_sha256":%q,"disposition":"outcome-unknown","reason":"its records are lost"}`, fakegateway.Hash(`{}`))
 		case "cut-poll ": // the connection breaks after more time than the client's patience
 			if seen["cut-poll "] == 1 {
 				time.Sleep(600 * time.Millisecond)
@@ -154,6 +157,7 @@ paused throws a refusal: The call did not run, because people have paused all ru
 expired throws a refusal: The call expired, and did not run: it was approved but could not be started in time
 unrun throws a refusal: The call did not run: the tool has changed
 lost throws a refusal: It is not known whether the call was decided, or ran: check first
+records-lost throws a refusal: It is not known whether the call was decided, or ran: its records are lost
 cut-poll ran: {}
 cut-poll returns: {"done":"cut-poll"}
 stopped waits for Team Lead until 2026-11-27T10:00:00Z

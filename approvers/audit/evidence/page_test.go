@@ -264,7 +264,7 @@ func TestUnknownSentence(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", why, got, want)
 		}
 	}
-	if len(whyUnknown) != 6 {
+	if len(whyUnknown) != 7 {
 		t.Errorf("the page has sentences for %d reasons", len(whyUnknown))
 	}
 }

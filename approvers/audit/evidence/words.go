@@ -49,6 +49,9 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditExecuting:
 		return executing(f)
 	case approvers.AuditExecuted:
+		if f["unrun"] != "" {
+			return "The tool was not called."
+		}
 		return "The tool ended: " + f["state"] + "."
 	case approvers.AuditUnknown:
 		return whyUnknown[approvers.Loss(f["why"])] + " Whether it acted was not known; people were asked."
@@ -72,6 +75,7 @@ var whyUnknown = map[approvers.Loss]string{
 	approvers.LossTurnStopped: "The agent was stopped while the tool ran.",
 	approvers.LossUnreported:  "The client that ran the tool did not report the outcome.",
 	approvers.LossRestored:    "The store was restored from a backup that was made before the run ended.",
+	approvers.LossDamaged:     "The record of the run was damaged.",
 }
 
 // plain describes a record by its kind.

@@ -72,8 +72,11 @@ func (u unknownRun) unknownReason(e approvers.Execution) *block.RichText {
 	if u.request != nil && !wording.CanBeUndone(u.request.Plan.Risk, u.request.Effect) {
 		undone = "; that can't be undone"
 	}
-	return new(block.RichText).Strong(strings.ToUpper(words[:1])+words[1:]).Say(", started ").At(e.StartedAt, block.DayTime).
-		Say(". It may have acted" + undone + ".")
+	line := new(block.RichText).Strong(strings.ToUpper(words[:1]) + words[1:])
+	if e.Loss != approvers.LossDamaged { // otherwise the time may be lost, too
+		line.Say(", started ").At(e.StartedAt, block.DayTime)
+	}
+	return line.Say(". It may have acted" + undone + ".")
 }
 
 // reportsWanted names the people who should report the outcome, and says until when the agent waits for a report. The

@@ -62,7 +62,11 @@ func (w runWords) runOutcome() *block.RichText {
 	case e.State == approvers.ExecutionFailed:
 		return new(block.RichText).Strong("It failed").Say(", ").At(e.FinishedAt, block.Clock).Add(resultLine(argument.MaskedResult(e, w.call)))
 	case e.State == approvers.ExecutionUnknown:
-		return new(block.RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e)).Say(", ").At(e.StartedAt, block.Clock).Say(".").Add(w.onceMoreToo())
+		line := new(block.RichText).Strong("It is not known whether it happened").Say(": ").Say(lossWords(e))
+		if e.Loss != approvers.LossDamaged { // otherwise the time may be lost, too
+			line.Say(", ").At(e.StartedAt, block.Clock)
+		}
+		return line.Say(".").Add(w.onceMoreToo())
 	case e.Caller != "":
 		return block.Say("The client " + block.Name(e.Caller) + " is running it.")
 	case w.pause.On:
@@ -89,6 +93,9 @@ var found = map[approvers.ExecutionState]string{approvers.ExecutionSucceeded: "ð
 
 // lossWords describes what happened during a run whose outcome is unknown.
 func lossWords(e approvers.Execution) string {
+	if e.Loss == approvers.LossDamaged {
+		return "the record of the run of " + block.Name(e.Tool) + " is damaged"
+	}
 	if e.Caller != "" && e.Loss != approvers.LossRestored {
 		if e.Loss == approvers.LossUnreported {
 			return "the client " + block.Name(e.Caller) + " did not report how " + block.Name(e.Tool) + " ended"

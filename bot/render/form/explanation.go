@@ -238,6 +238,9 @@ func (x Explainer) event(a approvers.AuditRecord) *block.RichText { //nolint:cyc
 	case approvers.AuditExecuting:
 		return block.Say("It was started.")
 	case approvers.AuditExecuted:
+		if f["unrun"] != "" {
+			return block.Say("It was not run.")
+		}
 		return block.Say("It ran: " + f["state"] + ".")
 	case approvers.AuditUnknown:
 		return block.Say("It was started, and its outcome is unknown. People are asked.")

@@ -17,6 +17,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,6 +71,7 @@ type Request struct {
 	Questions []map[string]any
 
 	Disposition string // the disposition in the answer; empty: none
+	Lost        bool   // the gateway has lost the records of the approval, so the answer has no decision
 
 	body string
 }
@@ -376,7 +378,7 @@ func (g *Gateway) get(w *httptest.ResponseRecorder, req *http.Request, id string
 
 // etag returns a tag that is different after each change of the request.
 func (r *Request) etag() string {
-	return fmt.Sprintf("%q", Hash(fmt.Sprint(r.Status, r.Edited, r.Reason, r.Outcome, r.Questions)))
+	return fmt.Sprintf("%q", Hash(fmt.Sprint(r.Status, r.Lost, r.Edited, r.Reason, r.Outcome, r.Questions)))
 }
 
 // current returns the arguments as an approver changed them, or the original arguments.
@@ -392,10 +394,10 @@ func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 	out := map[string]any{
 		"id": r.ID, "status": r.Status, "mode": cmp.Or(r.Mode, "decide"), "tool": r.Tool, "args_sha256": Hash(r.current()), "created_at": "2026-11-26T10:00:00Z",
 	}
-	switch r.Status {
-	case "pending":
+	switch {
+	case r.Status == "pending":
 		out["waits_for"], out["expires_at"] = []string{"Team Lead"}, "2026-11-27T10:00:00Z"
-	case "approved", "running", "succeeded", "failed", "unknown", "rejected":
+	case !r.Lost && slices.Contains([]string{"approved", "running", "succeeded", "failed", "unknown", "rejected"}, r.Status):
 		decision := map[string]any{"type": "approve", "by": []any{map[string]any{"role": "Team Lead"}}}
 		if r.Automatic {
 			decision["automatic"], decision["by"] = true, []any{}

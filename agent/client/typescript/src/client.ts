@@ -339,8 +339,10 @@ export function sentence(r: Request): string {
       if (r.disposition === "denied-not-executed") break;
       return `This call ran before and failed, and was not made again: ${r.result ?? "(no reason)"}`;
     case "running":
-    case "unknown":
       return uncertain;
+    case "unknown":
+      if (r.decision) return uncertain;
+      return `It is not known whether the call was decided, or ran${why}`; // the gateway has lost the records of the call
     case "rejected":
       return `The call was rejected by ${r.decision?.by[0]?.role ?? "an approver"}, and did not run${why}`;
     case "expired":
