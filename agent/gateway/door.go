@@ -39,7 +39,7 @@ const (
 
 // Handle adds a handler for a path. The gateway authenticates the client before it calls serve. If serve returns an
 // error, the client receives the error as a problem.
-func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) {
+func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWriter, *http.Request, *approvers.Client) error) {
 	g.mux.HandleFunc(pattern, g.client(operation, serve))
 }
 
@@ -48,7 +48,7 @@ func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWrit
 func (g *Gateway) HandleAll(pattern, operation string, serve func(w http.ResponseWriter, r *http.Request, client approvers.Client, refused error) error) {
 	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c, err := g.Authenticate(r)
-		g.serve(w, r, c.Name, operation, func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, c, err) })
+		g.serve(w, r, c.Name, operation, func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, *c, err) })
 	})
 }
 

@@ -192,7 +192,7 @@ func (g *Gateway) open(operation string, serve func(http.ResponseWriter, *http.R
 }
 
 // client serves a path for authenticated clients.
-func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http.Request, approvers.Client) error) http.HandlerFunc {
+func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http.Request, *approvers.Client) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := g.Authenticate(r)
 		if err != nil {
@@ -204,21 +204,23 @@ func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http
 }
 
 // Authenticate returns the client to which a request's token belongs. If the token proves that the client acts for a
-// person, the field ActsFor has the person's id. The error can be sent to the client as it is.
-func (g *Gateway) Authenticate(r *http.Request) (approvers.Client, error) {
+// person, the field ActsFor has the person's id. The error can be sent to the client as it is. The client is not nil, even
+// if there is an error. The client is a pointer, because a connection that waits keeps copies of this large value on its
+// stack.
+func (g *Gateway) Authenticate(r *http.Request) (*approvers.Client, error) {
 	policy, token := g.Policy(), tokenOf(r)
 	if c, ok := policy.ClientOf(token); ok {
-		return c, nil
+		return &c, nil
 	}
 	if strings.Count(token, ".") != 2 { // not a JWT
-		return approvers.Client{}, unauthorized
+		return &approvers.Client{}, unauthorized
 	}
 	c, err := g.tokens.clientOf(r.Context(), policy, token)
 	if errors.Is(err, errToken) {
 		g.Log.Debug("a token was refused", "why", err)
-		return c, unauthorized
+		return &c, unauthorized
 	}
-	return c, err
+	return &c, err
 }
 
 var notFound = problem{name: "not_found", status: http.StatusNotFound, title: "There is nothing at this address."}
@@ -246,7 +248,12 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client, operatio
 	_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
 	out.Header().Set("Cache-Control", "no-store")
 	out.Header().Set("X-Content-Type-Options", "nosniff")
-	err := serve(out, r)
+	g.ended(out, r, client, operation, serve(out, r))
+}
+
+// ended sends the error of a handler as a problem, and counts the answer. This is not a part of serve, because the stack
+// of a connection that waits should be small.
+func (g *Gateway) ended(out *recorder, r *http.Request, client, operation string, err error) {
 	var p problem
 	switch {
 	case err == nil, errors.Is(err, errSent), out.status != 0:

@@ -30,7 +30,7 @@ var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
 
 // create stores a new request. If the client requests a wait, create waits until the request is settled or the time is
 // over.
-func (g *Gateway) create(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
+func (g *Gateway) create(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
 	key, err := keyOf(r)
 	if err != nil {
 		return err
@@ -39,12 +39,12 @@ func (g *Gateway) create(w http.ResponseWriter, r *http.Request, client approver
 	if err != nil {
 		return err
 	}
-	id, again, wait, err := g.store(w, r, client, key)
+	id, again, wait, err := g.store(w, r, *client, key)
 	end()
 	if err != nil {
 		return err
 	}
-	state, err := g.settled(r.Context(), client, id, wait)
+	state, err := g.settled(r.Context(), *client, id, wait)
 	if err != nil {
 		return err
 	}
@@ -152,19 +152,19 @@ func (g *Gateway) state(ctx context.Context, client approvers.Client, id string)
 }
 
 // claim claims an approval, so that the caller may run its tool once.
-func (g *Gateway) claim(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
-	return g.act(w, r, client, false, []string{"args_sha256"}, func(f *fields, id string) error {
+func (g *Gateway) claim(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
+	return g.act(w, r, *client, false, []string{"args_sha256"}, func(f *fields, id string) error {
 		hash := f.text("args_sha256", 64, 64)
 		if f.err != nil {
 			return f.err
 		}
-		return g.Callers.Claim(r.Context(), client, id, strings.ToLower(hash))
+		return g.Callers.Claim(r.Context(), *client, id, strings.ToLower(hash))
 	})
 }
 
 // outcome records the outcome of a run by the caller.
-func (g *Gateway) outcome(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
-	return g.act(w, r, client, false, []string{"status", "text"}, func(f *fields, id string) error {
+func (g *Gateway) outcome(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
+	return g.act(w, r, *client, false, []string{"status", "text"}, func(f *fields, id string) error {
 		if _, ok := f.of["status"]; !ok {
 			f.wrong("status is missing")
 		}
@@ -173,24 +173,24 @@ func (g *Gateway) outcome(w http.ResponseWriter, r *http.Request, client approve
 		if f.err != nil {
 			return f.err
 		}
-		return g.Callers.Report(r.Context(), client, id, approvers.ExecutionState(ended), text)
+		return g.Callers.Report(r.Context(), *client, id, approvers.ExecutionState(ended), text)
 	})
 }
 
 // withdraw withdraws a request for its caller.
-func (g *Gateway) withdraw(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
-	return g.act(w, r, client, true, []string{"reason"}, func(f *fields, id string) error {
+func (g *Gateway) withdraw(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
+	return g.act(w, r, *client, true, []string{"reason"}, func(f *fields, id string) error {
 		reason := f.text("reason", 0, maxText)
 		if f.err != nil {
 			return f.err
 		}
-		return g.Callers.Withdraw(r.Context(), client, id, reason)
+		return g.Callers.Withdraw(r.Context(), *client, id, reason)
 	})
 }
 
 // answer records the caller's answer to an approver's question.
-func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
-	return g.act(w, r, client, false, []string{"question", "text"}, func(f *fields, id string) error {
+func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
+	return g.act(w, r, *client, false, []string{"question", "text"}, func(f *fields, id string) error {
 		if _, ok := f.of["question"]; !ok {
 			f.wrong("question is missing")
 		}
@@ -198,7 +198,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, client approver
 		if f.err != nil {
 			return f.err
 		}
-		return g.Callers.Answer(r.Context(), client, id, question, text)
+		return g.Callers.Answer(r.Context(), *client, id, question, text)
 	})
 }
 

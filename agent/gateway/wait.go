@@ -57,7 +57,7 @@ func (w *waits) all() int {
 }
 
 // read answers with the state of a request: immediately, after a wait, or as a stream of events.
-func (g *Gateway) read(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
+func (g *Gateway) read(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
 	query := r.URL.Query()
 	seconds := 0
 	for name, values := range query {
@@ -69,10 +69,10 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request, client approvers.
 	}
 	id := r.PathValue("id")
 	if wantsEvents(r) {
-		return g.stream(w, r, client, id)
+		return g.stream(w, r, *client, id)
 	}
 	known := r.Header.Get("If-None-Match")
-	now, err := g.until(r.Context(), client, id, seconds, func(s state) bool {
+	now, err := g.until(r.Context(), *client, id, seconds, func(s state) bool {
 		if known != "" {
 			return !matches(known, s.etag)
 		}

@@ -9,15 +9,15 @@ import (
 
 // The garbage collector runs when the live memory has grown by collectAt percent. The live memory is the live heap, the
 // stacks and the global variables. When the bot handles many decisions, this setting saves about a fifth of the CPU
-// time. The live memory is usually small, and the setting then costs little memory. If the live memory is large, its
-// garbage is limited to the larger of two values: mostGarbage bytes, and leastGrowth percent of the live memory.
+// time. The live memory is usually small, and the setting then costs little memory. The sum of the live memory and its
+// garbage is limited to the larger of two values: mostMemory bytes, and the live memory plus leastGrowth percent.
 const (
 	collectAt   = 400
-	mostGarbage = 64 << 20
-	leastGrowth = 50
+	mostMemory  = 64 << 20
+	leastGrowth = 20
 
 	releaseEvery = 5 * time.Second
-	worthRelease = mostGarbage / 2
+	worthRelease = 32 << 20
 )
 
 // After each garbage collection, boundGarbage sets how much the heap may grow until the next one. When the bot
@@ -79,5 +79,5 @@ func metricsOf(names ...string) func() []uint64 {
 
 // heapGrowth returns by how many percent the live memory may grow before the garbage collector runs.
 func heapGrowth(live uint64) int {
-	return int(min(max(mostGarbage*100/max(live, 1), leastGrowth), collectAt))
+	return int(min(max((mostMemory-min(live, mostMemory))*100/max(live, 1), leastGrowth), collectAt))
 }

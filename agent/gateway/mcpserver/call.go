@@ -165,7 +165,9 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 		limit = max(shortestHold, min(limit, known))
 	}
 	began := s.Now()
-	state, rec, why, err := s.await(ctx, x, id, limit, func(s *gateway.State) bool { return s.Settled() || asks(s) }, s.progress(ctx, req, limit))
+	progress := s.progress(ctx, req)
+	release(req)
+	state, rec, why, err := s.await(ctx, x, id, limit, func(s *gateway.State) bool { return s.Settled() || asks(s) }, progress)
 	switch {
 	case errors.Is(err, errHungUp):
 		if err := s.Callers.HungUp(context.WithoutCancel(ctx), x.client, s.Now().Sub(began)); err != nil {
@@ -184,6 +186,14 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 	return finished(state, rec, earlier), nil
 }
 
+// release drops the parameters of a call. A call that waits does not need them any more, and the decoded _meta takes
+// several KiB.
+func release(req mcp.Request) {
+	if params, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok {
+		params.Arguments, params.Meta = nil, nil
+	}
+}
+
 // errHungUp means that the client has disconnected or has cancelled the call.
 var errHungUp = errors.New("the caller hung up")
 
@@ -198,7 +208,7 @@ const (
 // says what ended the wait. If the client disconnects or cancels the call, the error is errHungUp. Some calls run
 // only while their caller waits. When a call of this kind is approved, await starts the call. await calls the
 // function progress immediately, and then from time to time.
-func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(*gateway.State) bool, progress func(*gateway.State)) (
+func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.Duration, wanted func(*gateway.State) bool, progress func(message string)) (
 	state *gateway.State, rec *view.CallerRequest, why string, err error,
 ) {
 	state, rec, err = s.now(ctx, x, id)
@@ -221,15 +231,16 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 		if state, rec, err = s.now(ctx, x, id); err != nil || wanted(state) {
 			return state, rec, whyWanted, err
 		}
-		rec = nil // the record is large, so its memory is released during the wait
+		message := state.ID + ": " + waits(state)
+		state, rec = nil, nil // both are large, so their memory is released during the wait
 		if !told {
-			apart(func() { progress(state) })
+			apart(func() { progress(message) })
 			told = true
 		}
 		select {
 		case <-changed:
 		case <-beat.C:
-			apart(func() { progress(state) })
+			apart(func() { progress(message) })
 		case <-over.C:
 			state, rec, err = s.now(ctx, x, id)
 			return state, rec, whyLimit, err
@@ -237,9 +248,9 @@ func (s *Server) await(ctx context.Context, x *exchange, id string, limit time.D
 			state, rec, err = s.now(ctx, x, id)
 			return state, rec, whyStopping, err
 		case <-x.gone:
-			return state, rec, "", errHungUp
+			return nil, nil, "", errHungUp
 		case <-x.dropped:
-			return state, rec, "", errHungUp
+			return nil, nil, "", errHungUp
 		}
 	}
 }
@@ -284,16 +295,16 @@ func openQuestions(s *gateway.State) []gateway.Question {
 
 // progress returns a function that sends the client a progress message about the waiting call. If the client did not
 // request progress messages, the function does nothing.
-func (s *Server) progress(ctx context.Context, req mcp.Request, limit time.Duration) func(*gateway.State) {
+func (s *Server) progress(ctx context.Context, req mcp.Request) func(message string) {
 	p, ok := req.GetParams().(interface{ GetProgressToken() any })
 	session, is := req.GetSession().(*mcp.ServerSession)
 	if !ok || !is || p.GetProgressToken() == nil {
-		return func(*gateway.State) {}
+		return func(string) {}
 	}
-	n := 0
-	return func(state *gateway.State) {
+	token, n := p.GetProgressToken(), 0
+	return func(message string) {
 		n++
-		err := session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: p.GetProgressToken(), Progress: float64(n), Message: state.ID + ": " + waits(state)})
+		err := session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: message})
 		if err != nil {
 			s.Log.Debug("a caller's progress could not be sent", "error", err)
 		}

@@ -144,8 +144,8 @@ const (
 )
 
 // serve serves one HTTP request of a client.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.Client) error {
-	x := &exchange{client: client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
+	x := &exchange{client: *client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
 	out := &answer{ResponseWriter: w, gone: x.gone}
 	if origin := r.Header.Get("Origin"); origin != "" && (!local(origin) || !local("http://"+r.Host)) {
 		// Without this check, a page from another machine could call this server with DNS rebinding.
@@ -153,39 +153,50 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, client approvers.
 		return nil
 	}
 	if r.Method == http.MethodPost {
-		var body []byte
-		var m message
-		var err error
-		apart(func() {
-			if body, err = gateway.ReadBody(w, r); err == nil {
-				m = peek(body)
-			}
-		})
-		if err != nil {
+		end, refused, err := s.begin(x, out, r)
+		defer end()
+		if refused || err != nil {
 			return err
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if name := r.Header.Get("Mcp-Name"); modern(x.version) && strings.HasPrefix(m.method, "tasks/") && name != "" && name != m.about {
-			return mismatch(out, m)
-		}
-		session := r.Header.Get(sessionHeader)
-		switch {
-		case m.method == "initialize":
-			// The server has no sessions. The session id distinguishes the processes of one client, so that a
-			// cancellation finds the right call.
-			out.Header().Set(sessionHeader, rand.Text())
-		case m.method == "notifications/cancelled":
-			s.dropped(r.Context(), heldKey{client.Name, session, m.cancels})
-		case m.id != "" && session != "":
-			end := s.held.add(heldKey{client.Name, session, m.id}, x)
-			defer end()
-		}
-		x.task = m.task && !modern(x.version)
 	}
 	out.Header().Set("X-Accel-Buffering", "no") // for proxies that would buffer the answer
 	s.http.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
 	s.delivered(r.Context(), x, out)
 	return nil
+}
+
+// begin reads the message of a POST request before the SDK reads it. If begin has answered the message, refused is true.
+// The caller must call end after the answer. begin is not a part of serve, because the stack of a connection that waits
+// should be small.
+func (s *Server) begin(x *exchange, out *answer, r *http.Request) (end func(), refused bool, err error) {
+	var body []byte
+	var m message
+	end = func() {}
+	apart(func() {
+		if body, err = gateway.ReadBody(out.ResponseWriter, r); err == nil {
+			m = peek(body)
+		}
+	})
+	if err != nil {
+		return end, false, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if name := r.Header.Get("Mcp-Name"); modern(x.version) && strings.HasPrefix(m.method, "tasks/") && name != "" && name != m.about {
+		return end, true, mismatch(out, m)
+	}
+	session := r.Header.Get(sessionHeader)
+	switch {
+	case m.method == "initialize":
+		// The server has no sessions. The session id distinguishes the processes of one client, so that a
+		// cancellation finds the right call.
+		out.Header().Set(sessionHeader, rand.Text())
+	case m.method == "notifications/cancelled":
+		s.dropped(r.Context(), heldKey{x.client.Name, session, m.cancels})
+	case m.id != "" && session != "":
+		end = s.held.add(heldKey{x.client.Name, session, m.id}, x)
+	}
+	x.task = m.task && !modern(x.version)
+	return end, false, nil
 }
 
 // local reports whether the host of a URL is this machine.

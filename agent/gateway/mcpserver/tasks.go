@@ -129,7 +129,7 @@ func (s *Server) createTask(ctx context.Context, x *exchange, id string, again b
 	}
 	if len(state.WaitsFor) == 0 { // the call needs no approval, so the result may come soon
 		began := s.Now()
-		if state, rec, _, err = s.await(ctx, x, id, quick, (*gateway.State).Settled, func(*gateway.State) {}); err != nil {
+		if state, rec, _, err = s.await(ctx, x, id, quick, (*gateway.State).Settled, func(string) {}); err != nil {
 			return s.refused(x, err)
 		}
 		if state.Settled() {
@@ -233,7 +233,7 @@ func (s *Server) getTask(ctx context.Context, x *exchange, p *taskParams) (mcp.R
 // taskResult handles tasks/result of the protocol 2025-11-25. taskResult waits for the result.
 func (s *Server) taskResult(ctx context.Context, x *exchange, p *taskParams) (mcp.Result, error) {
 	id := p.TaskID
-	state, rec, _, err := s.await(ctx, x, id, longest, (*gateway.State).Settled, func(*gateway.State) {})
+	state, rec, _, err := s.await(ctx, x, id, longest, (*gateway.State).Settled, func(string) {})
 	switch {
 	case errors.Is(err, errHungUp):
 		return nil, errLeft
