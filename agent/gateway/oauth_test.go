@@ -363,7 +363,7 @@ func TestResourceMetadata(t *testing.T) {
 	if got := get("/v1/requests/req_1", "a.b.c").Header().Get("WWW-Authenticate"); !strings.Contains(got, `error="invalid_token"`) {
 		t.Errorf("the challenge after a wrong token is %s", got)
 	}
-	h.Handle(MCPPath, "mcp", func(http.ResponseWriter, *http.Request, approvers.Client) error { return nil })
+	h.Handle(MCPPath, "mcp", func(http.ResponseWriter, *http.Request, *approvers.Client) error { return nil })
 	if got := get("/mcp", "").Header().Get("WWW-Authenticate"); got != strings.TrimSuffix(at, `"`)+`/mcp"` {
 		t.Errorf("the challenge of the MCP endpoint is %s", got)
 	}
