@@ -187,6 +187,34 @@ func TestVersions(t *testing.T) {
 			t.Errorf("it applied %v again; error %v", again, err)
 		}
 	})
+	t.Run("older tables", func(t *testing.T) {
+		name := database(t, template)
+		next, today := nextProgram(t, "CREATE TABLE later (id int);", same)
+		open := func(opts postgres.Options) error {
+			s, err := postgres.OpenAs(t.Context(), at(name), next, opts)
+			if err == nil {
+				err = s.Close()
+			}
+			return err
+		}
+		want := fmt.Sprintf("have version %d, and this program needs %d. Run countersign store migrate, or start serve with COUNTERSIGN_MIGRATE=auto", today, today+1)
+		for _, opts := range []postgres.Options{{}, {Create: true}} {
+			if err := open(opts); !errors.Is(err, postgres.ErrOlder) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: got error %v, want ErrOlder", opts, err)
+			}
+		}
+		if err := execIn(name, "SELECT FROM countersign.later"); err == nil {
+			t.Error("the tables were migrated without the option")
+		}
+		for range 2 { // in the second run, there is nothing to migrate
+			if err := open(postgres.Options{Create: true, Migrate: true}); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := execIn(name, "SELECT FROM countersign.later"); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("an encoding that can't hold every text", func(t *testing.T) {
 		name := fmt.Sprintf("countersign_test_latin_%d", databases.Add(1))
 		begin(t)
