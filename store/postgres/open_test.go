@@ -66,10 +66,103 @@ func TestOpenErrors(t *testing.T) {
 	tryOpen(t, with(func(u *url.URL) { u.User = url.UserPassword("postgres", "wrong horse") }), postgres.ErrAccess, "check the user and the password", "127.0.0.1", name)
 	tryOpen(t, with(func(u *url.URL) { u.Path = "/nothing" }), postgres.ErrAccess, "does not exist", "createdb")
 	tryOpen(t, with(func(u *url.URL) { u.Host = "127.0.0.1:1" }), store.ErrUnavailable, "can't be reached", "127.0.0.1:1")
-	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=require" }), store.ErrUnavailable, "TLS")
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=a,b" }), postgres.ErrURL, "search_path")
 	tryOpen(t, "postgres://postgres:wrong horse@[::1/x", postgres.ErrURL)
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=elsewhere" }), postgres.ErrEmpty, "elsewhere")
+}
+
+// The password can be in PGPASSWORD, or in the file that PGPASSFILE names. Errors do not show the password.
+func TestPasswordFromEnvironment(t *testing.T) {
+	name := empty(t)
+	if server.own == nil {
+		t.Skip("needs a server of its own")
+	}
+	u, err := url.Parse(server.own.TCP(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("postgres")
+	t.Setenv("PGPASSWORD", "")
+	file := filepath.Join(t.TempDir(), "pgpass")
+	for _, password := range []string{server.own.Password, "wrong horse"} {
+		if err := os.WriteFile(file, fmt.Appendf(nil, "%s:%s:%s:postgres:%s\n", u.Hostname(), u.Port(), name, password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for variable, value := range map[string]string{"PGPASSWORD": password, "PGPASSFILE": file} {
+			t.Run(variable, func(t *testing.T) {
+				t.Setenv(variable, value)
+				if password == server.own.Password {
+					open(t, u.String())
+				} else {
+					tryOpen(t, u.String(), postgres.ErrAccess, "check the user and the password")
+				}
+			})
+		}
+	}
+}
+
+// The server enforces the documented time limits. If a statement or a lock takes too long, the transaction ends with
+// ErrUnavailable, and is not repeated.
+func TestTimeLimits(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := at(empty(t))
+	s := open(t, url)
+	limits := regexp.MustCompile(`(?m)^\| .(\w+). \| (\d+ s) \|`).FindAllStringSubmatch(string(page), -1)
+	if len(limits) != 3 {
+		t.Errorf("docs/postgres.md has %d time limits, want 3", len(limits))
+	}
+	for _, l := range limits {
+		limit, err := time.ParseDuration(strings.ReplaceAll(l[2], " ", ""))
+		got, err2 := s.Shown(t.Context(), l[1])
+		set, err3 := time.ParseDuration(strings.TrimSuffix(got, "in")) // the server writes a minute as 1min
+		if err := errors.Join(err, err2, err3); err != nil || set != limit {
+			t.Errorf("%s is %s, want %s (%v)", l[1], got, limit, err)
+		}
+	}
+	other, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(t.Context())
+	if _, err := other.Exec(t.Context(), "BEGIN; LOCK TABLE countersign.turns"); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	slow := func(r store.Reader) error {
+		runs++
+		return errors.Join(postgres.RunIn(r, "SET LOCAL statement_timeout = '10ms'"), postgres.RunIn(r, "SELECT pg_sleep(3600)"))
+	}
+	locked := func(r store.Reader) error {
+		runs++
+		if err := postgres.RunIn(r, "SET LOCAL lock_timeout = '10ms'"); err != nil {
+			return err
+		}
+		_, err := r.Turn("t")
+		return err
+	}
+	for name, err := range map[string]error{
+		"an Update with a slow statement": s.Update(t.Context(), func(tx store.Tx) error { return slow(tx) }),
+		"a View with a slow statement":    s.View(t.Context(), slow),
+		"an Update that waits for a lock": s.Update(t.Context(), func(tx store.Tx) error { return locked(tx) }),
+		"a View that waits for a lock":    s.View(t.Context(), locked),
+	} {
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "a statement took too long") {
+			t.Errorf("%s: got error %v, want ErrUnavailable", name, err)
+		}
+	}
+	if runs != 4 {
+		t.Errorf("the four closures ran %d times", runs)
+	}
+	if _, err := other.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: "t"}) }); err != nil {
+		t.Errorf("after that: %v", err)
+	}
 }
 
 // Open refuses a server that is too old. The error names the version of the server and the required version.
