@@ -757,7 +757,7 @@ func TestVersionsSideBySide(t *testing.T) {
 
 // twoVersions passes calls alternately to a store of the current program and to a store of the next program. Only the
 // store of the next program checks the tables.
-type twoVersions struct{ pair }
+type twoVersions struct{ several }
 
 func (p *twoVersions) Check(ctx context.Context) error { return p.stores[1].Check(ctx) }
 
@@ -773,7 +773,7 @@ func TestConformanceTwoVersions(t *testing.T) {
 		return func() (store.Store, error) {
 			a, err := postgres.Open(context.Background(), asBot(name), postgres.Options{})
 			b, err2 := postgres.OpenAs(context.Background(), at(name), next, postgres.Options{})
-			return &twoVersions{pair{stores: [2]store.Store{a, b}}}, errors.Join(err, err2)
+			return &twoVersions{several{stores: []store.Store{a, b}}}, errors.Join(err, err2)
 		}
 	})
 }
