@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -902,6 +903,33 @@ func TestDocumentedStatements(t *testing.T) {
 	for _, b := range blocks {
 		if err := execIn(name, strings.ReplaceAll(b[1], "countersign_bot", role)); err != nil {
 			t.Errorf("%v:\n%s", err, b[1])
+		}
+	}
+}
+
+// docs/postgres.md names all tables and views.
+func TestDocumentedTables(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), at(empty(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for section, kind := range map[string]string{"The tables": "r", "What waits for whom": "v"} {
+		_, text, _ := strings.Cut(string(page), "\n## "+section+"\n")
+		text, _, _ = strings.Cut(text, "\n## ")
+		var documented, want []string
+		for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(text, -1) {
+			documented = append(documented, row[1])
+		}
+		slices.Sort(documented)
+		const query = "SELECT array_agg(relname ORDER BY relname COLLATE \"C\") FROM pg_class WHERE relnamespace = 'countersign'::regnamespace AND relkind = $1"
+		if err := conn.QueryRow(t.Context(), query, kind).Scan(&want); err != nil || !slices.Equal(documented, want) {
+			t.Errorf("%s: the page names\n%v, and the database has\n%v (%v)", section, documented, want, err)
 		}
 	}
 }
