@@ -171,10 +171,12 @@ type listeners struct {
 // unlessEnded returns the error of a start. If ctx ended before the bot started, the error has no meaning, so unlessEnded
 // returns nil.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // serveStore serves with an open store.
