@@ -8,6 +8,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"net/url"
@@ -64,6 +66,29 @@ func certify(t *testing.T, by authority, template *x509.Certificate) (*x509.Cert
 	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 }
 
+// withoutTLS starts a server that answers each request for TLS as PostgreSQL does without TLS. The result is its port.
+func withoutTLS(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := io.ReadFull(conn, make([]byte, 8)); err == nil { // SSLRequest
+				_, _ = conn.Write([]byte("N")) // the client may have gone
+			}
+			conn.Close()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
 // With sslmode=verify-full, every connection of the store uses TLS, and the store refuses a server without TLS, or with
 // another certificate. The error says what to do.
 func TestTLS(t *testing.T) {
@@ -109,7 +134,9 @@ func TestTLS(t *testing.T) {
 			return err == nil && offers
 		})
 	}
-	tryOpen(t, over("verify-full", ca, "127.0.0.1"), store.ErrUnavailable, "does not offer TLS: set ssl = on")
+	plain := withoutTLS(t)
+	tryOpen(t, strings.Replace(over("verify-full", ca, "127.0.0.1"), fmt.Sprint(":", server.own.Port, "/"), fmt.Sprint(":", plain, "/"), 1),
+		store.ErrUnavailable, "does not offer TLS: set ssl = on")
 
 	offer(time.Now().Add(-time.Minute))
 	tryOpen(t, over("verify-full", ca, "127.0.0.1"), store.ErrUnavailable, "a certificate that is not valid: renew it")
@@ -125,10 +152,10 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	var connections, plain int
+	var connections, unprotected int
 	const query = "SELECT count(*), count(*) FILTER (WHERE NOT ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND application_name = 'countersign'"
-	if err := conn.QueryRow(t.Context(), query).Scan(&connections, &plain); err != nil || connections < 2 || plain > 0 {
-		t.Errorf("%d connections, %d of them without TLS; error %v", connections, plain, err)
+	if err := conn.QueryRow(t.Context(), query).Scan(&connections, &unprotected); err != nil || connections < 2 || unprotected > 0 {
+		t.Errorf("%d connections, %d of them without TLS; error %v", connections, unprotected, err)
 	}
 	for _, mode := range []string{"verify-full", "verify-ca"} {
 		tryOpen(t, over(mode, other, "127.0.0.1"), store.ErrUnavailable, "sslrootcert in the address must name a file with the authority that signed the server's certificate")
