@@ -239,10 +239,7 @@ func (r *running) end() error {
 func (s setup) run(ctx context.Context, p parts) error {
 	watchDamage(s.store, s.log)
 	if err := s.enter(ctx, p); err != nil {
-		if ctx.Err() != nil {
-			return nil // ctx ended before the bot started
-		}
-		return couldNotStart(err)
+		return unlessEnded(ctx, couldNotStart(err))
 	}
 	letGo := s.tools.Begin(ctx)
 	unsure := false // true if the store's content is unknown, so that the process must end immediately
@@ -254,10 +251,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		}
 	}()
 	if err := s.recover(ctx, p); err != nil {
-		if ctx.Err() != nil {
-			return nil // ctx ended before the bot started
-		}
-		return couldNotStart(err)
+		return unlessEnded(ctx, couldNotStart(err))
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -100,7 +100,7 @@ func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 	}
 	db, err := openToServe(ctx, env, log)
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	if err := refuseDemo(ctx, env.Store, db); err != nil {
 		return errors.Join(err, db.Close())
@@ -168,6 +168,17 @@ type listeners struct {
 	gateway net.Listener
 }
 
+// unlessEnded returns the error of a start. If ctx ended before the bot started, the error has no meaning, so unlessEnded
+// returns nil.
+func unlessEnded(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	default:
+		return err
+	}
+}
+
 // serveStore serves with an open store.
 func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, tracer *tracing.Tracer, log *slog.Logger) error {
 	if err := hold(ctx, env, policies, db, l, log); err != nil || ctx.Err() != nil {
@@ -214,26 +225,22 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 	}
 	if database, ok := db.(*postgres.Store); ok {
 		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{Name: cli.ProcessName(), Version: version(), Jobs: oneReplicaJobs, Log: log}); err != nil {
-			return openstore.DatabaseError(err)
+			return unlessEnded(ctx, openstore.DatabaseError(err))
 		}
 	}
 	if env.Rotation.On() {
 		s.rotation = rotation.New(rotation.Options{
 			App: appOf(env), Store: db, Replica: s.replica, Job: tokenJob, URL: env.SlackAPIURL, Log: log,
 		})
-		s.botToken, err = s.rotation.Token(ctx)
-		if ctx.Err() != nil {
-			return nil // ctx ended before the bot started
-		}
-		if err != nil {
-			return noToken(err)
+		if s.botToken, err = s.rotation.Token(ctx); err != nil {
+			return unlessEnded(ctx, noToken(err))
 		}
 	}
 	s.crashes = openCrashes(env.Store.Path+".crashes", log)
 	defer s.crashes.stop()
 	p := s.assemble()
 	if err := reach(ctx, p, log); err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	log.Info("countersign is up", "version", s.build.String(), "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
 		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "gateway", addressOf(l.gateway), "control", env.Control,

@@ -14,8 +14,8 @@
 //     and rolls back to the savepoint, in one round trip. A statement that changes many rows, such as a statement of an
 //     erasure, is sent immediately, after the collected writes. After such a statement, the transaction waits at most
 //     0.1 s for a lock. If the transaction does not get the lock, the closure runs again.
-//   - A transaction usually reads a record only once. Together with a request or an execution, the transaction reads
-//     the records that it will probably need next (together.go).
+//   - A transaction usually reads a record only once. Together with some records, such as a request, the transaction
+//     reads the records that it will probably need next (together.go).
 //   - Pages of tables and indexes have free space for later versions and later rows (migrations/00009_room.sql).
 //     Without this free space, most concurrent transactions would conflict, because they would write to index pages
 //     that other transactions have read.

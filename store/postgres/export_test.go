@@ -70,6 +70,15 @@ func (s *Store) Shown(ctx context.Context, setting string) (value string, err er
 	return value, err
 }
 
+// RunIn runs a statement in a transaction.
+func RunIn(x store.Reader, sql string) error {
+	r, ok := x.(reader)
+	if !ok {
+		r = x.(*tx).reader
+	}
+	return r.run.query(nil, func(b *pgx.Batch) { b.Queue(sql) })
+}
+
 // OpenAs opens a database like a program with other migrations.
 func OpenAs(ctx context.Context, url string, migrations fs.FS, opts Options) (*Store, error) {
 	c, err := parse(url)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -525,12 +526,33 @@ func (c *config) sentence(err error) error {
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 			return fmt.Errorf("%w: %s does not answer: check the address and the network (%w)", store.ErrUnavailable, at, err)
 		}
+		if refused := refusedTLS(err); refused != "" {
+			return fmt.Errorf("%w: %s %s (%w)", store.ErrUnavailable, at, refused, err)
+		}
 		var pg *pgconn.ConnectError
 		if errors.As(err, &pg) {
 			return fmt.Errorf("%w: %s can't be reached: check the address, and that the server runs (%w)", store.ErrUnavailable, at, err)
 		}
 	}
 	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, at, err)
+}
+
+// refusedTLS says what to do if the program and the server can't agree on TLS. For other errors, the text is empty.
+func refusedTLS(err error) string {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &authority):
+		return "has an unknown certificate: sslrootcert in the address must name a file with the authority that signed the server's certificate"
+	case errors.As(err, &host):
+		return "has a certificate for another host: use a host name of the certificate in the address"
+	case errors.As(err, &invalid):
+		return "has a certificate that is not valid: renew it"
+	case strings.Contains(err.Error(), "server refused TLS connection"):
+		return "does not offer TLS: set ssl = on there, or, if the server is on this machine, sslmode=disable in the address"
+	}
+	return ""
 }
 
 // refusedByPooler says what to do if PgBouncer refuses the user or the database. For other errors, the text is empty.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,10 +67,103 @@ func TestOpenErrors(t *testing.T) {
 	tryOpen(t, with(func(u *url.URL) { u.User = url.UserPassword("postgres", "wrong horse") }), postgres.ErrAccess, "check the user and the password", "127.0.0.1", name)
 	tryOpen(t, with(func(u *url.URL) { u.Path = "/nothing" }), postgres.ErrAccess, "does not exist", "createdb")
 	tryOpen(t, with(func(u *url.URL) { u.Host = "127.0.0.1:1" }), store.ErrUnavailable, "can't be reached", "127.0.0.1:1")
-	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=require" }), store.ErrUnavailable, "TLS")
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=a,b" }), postgres.ErrURL, "search_path")
 	tryOpen(t, "postgres://postgres:wrong horse@[::1/x", postgres.ErrURL)
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=elsewhere" }), postgres.ErrEmpty, "elsewhere")
+}
+
+// The password can be in PGPASSWORD, or in the file that PGPASSFILE names. Errors do not show the password.
+func TestPasswordFromEnvironment(t *testing.T) {
+	name := empty(t)
+	if server.own == nil {
+		t.Skip("needs a server of its own")
+	}
+	u, err := url.Parse(server.own.TCP(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("postgres")
+	t.Setenv("PGPASSWORD", "")
+	file := filepath.Join(t.TempDir(), "pgpass")
+	for _, password := range []string{server.own.Password, "wrong horse"} {
+		if err := os.WriteFile(file, fmt.Appendf(nil, "%s:%s:%s:postgres:%s\n", u.Hostname(), u.Port(), name, password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for variable, value := range map[string]string{"PGPASSWORD": password, "PGPASSFILE": file} {
+			t.Run(variable, func(t *testing.T) {
+				t.Setenv(variable, value)
+				if password == server.own.Password {
+					open(t, u.String())
+				} else {
+					tryOpen(t, u.String(), postgres.ErrAccess, "check the user and the password")
+				}
+			})
+		}
+	}
+}
+
+// The server enforces the documented time limits. If a statement or a lock takes too long, the transaction ends with
+// ErrUnavailable, and is not repeated.
+func TestTimeLimits(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := at(empty(t))
+	s := open(t, url)
+	limits := regexp.MustCompile(`(?m)^\| .(\w+). \| (\d+ s) \|`).FindAllStringSubmatch(string(page), -1)
+	if len(limits) != 3 {
+		t.Errorf("docs/postgres.md has %d time limits, want 3", len(limits))
+	}
+	for _, l := range limits {
+		limit, err := time.ParseDuration(strings.ReplaceAll(l[2], " ", ""))
+		got, err2 := s.Shown(t.Context(), l[1])
+		set, err3 := time.ParseDuration(strings.TrimSuffix(got, "in")) // the server writes a minute as 1min
+		if err := errors.Join(err, err2, err3); err != nil || set != limit {
+			t.Errorf("%s is %s, want %s (%v)", l[1], got, limit, err)
+		}
+	}
+	other, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(t.Context())
+	if _, err := other.Exec(t.Context(), "BEGIN; LOCK TABLE countersign.turns"); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	slow := func(r store.Reader) error {
+		runs++
+		return errors.Join(postgres.RunIn(r, "SET LOCAL statement_timeout = '10ms'"), postgres.RunIn(r, "SELECT pg_sleep(3600)"))
+	}
+	locked := func(r store.Reader) error {
+		runs++
+		if err := postgres.RunIn(r, "SET LOCAL lock_timeout = '10ms'"); err != nil {
+			return err
+		}
+		_, err := r.Turn("t")
+		return err
+	}
+	for name, err := range map[string]error{
+		"an Update with a slow statement": s.Update(t.Context(), func(tx store.Tx) error { return slow(tx) }),
+		"a View with a slow statement":    s.View(t.Context(), slow),
+		"an Update that waits for a lock": s.Update(t.Context(), func(tx store.Tx) error { return locked(tx) }),
+		"a View that waits for a lock":    s.View(t.Context(), locked),
+	} {
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "a statement took too long") {
+			t.Errorf("%s: got error %v, want ErrUnavailable", name, err)
+		}
+	}
+	if runs != 4 {
+		t.Errorf("the four closures ran %d times", runs)
+	}
+	if _, err := other.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: "t"}) }); err != nil {
+		t.Errorf("after that: %v", err)
+	}
 }
 
 // Open refuses a server that is too old. The error names the version of the server and the required version.
@@ -185,6 +279,34 @@ func TestVersions(t *testing.T) {
 		}
 		if again, err := postgres.Migrate(t.Context(), at(name), false); err != nil || len(again) != 0 {
 			t.Errorf("it applied %v again; error %v", again, err)
+		}
+	})
+	t.Run("older tables", func(t *testing.T) {
+		name := database(t, template)
+		next, today := nextProgram(t, "CREATE TABLE later (id int);", same)
+		open := func(opts postgres.Options) error {
+			s, err := postgres.OpenAs(t.Context(), at(name), next, opts)
+			if err == nil {
+				err = s.Close()
+			}
+			return err
+		}
+		want := fmt.Sprintf("have version %d, and this program needs %d. Run countersign store migrate, or start serve with COUNTERSIGN_MIGRATE=auto", today, today+1)
+		for _, opts := range []postgres.Options{{}, {Create: true}} {
+			if err := open(opts); !errors.Is(err, postgres.ErrOlder) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: got error %v, want ErrOlder", opts, err)
+			}
+		}
+		if err := execIn(name, "SELECT FROM countersign.later"); err == nil {
+			t.Error("the tables were migrated without the option")
+		}
+		for range 2 { // in the second run, there is nothing to migrate
+			if err := open(postgres.Options{Create: true, Migrate: true}); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := execIn(name, "SELECT FROM countersign.later"); err != nil {
+			t.Error(err)
 		}
 	})
 	t.Run("an encoding that can't hold every text", func(t *testing.T) {
@@ -785,16 +907,47 @@ func TestDocumentedStatements(t *testing.T) {
 	}
 }
 
-// The database's views show the waiting requests and their approvers.
+// docs/postgres.md names all tables and views.
+func TestDocumentedTables(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), at(empty(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for section, kind := range map[string]string{"The tables": "r", "What waits for whom": "v"} {
+		_, text, _ := strings.Cut(string(page), "\n## "+section+"\n")
+		text, _, _ = strings.Cut(text, "\n## ")
+		var documented, want []string
+		for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(text, -1) {
+			documented = append(documented, row[1])
+		}
+		slices.Sort(documented)
+		const query = "SELECT array_agg(relname ORDER BY relname COLLATE \"C\") FROM pg_class WHERE relnamespace = 'countersign'::regnamespace AND relkind = $1"
+		if err := conn.QueryRow(t.Context(), query, kind).Scan(&want); err != nil || !slices.Equal(documented, want) {
+			t.Errorf("%s: the page names\n%v, and the database has\n%v (%v)", section, documented, want, err)
+		}
+	}
+}
+
+// The database's views show the waiting requests and their approvers. A request waits since its current stage began.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	name := empty(t)
 	s := open(t, at(name))
-	q := approvers.Request{ID: "q", State: approvers.Pending, Tool: "issue_refund", CreatedAt: time.Now().Add(-time.Hour)}
+	began := time.Now().Add(-time.Hour)
+	q := approvers.Request{ID: "q", State: approvers.Pending, Tool: "issue_refund", CreatedAt: began}
 	q.Facts.Asker = "T/U1"
 	q.Plan.Stages = []approvers.Stage{{Approver: "team-lead"}, {Approver: "director"}}
+	second := q
+	second.ID, second.Stage, second.CreatedAt, second.StageAt = "second", 1, began.Add(-time.Hour), began
+	second.Remarks = []approvers.Remark{{Text: "\x00 \\u0000"}} // PostgreSQL can't read the field of a record with this text
 	err := s.Update(t.Context(), func(tx store.Tx) error {
-		return errors.Join(tx.PutRequest(q), tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: "s", Due: q.CreatedAt}),
+		return errors.Join(tx.PutRequest(q), tx.PutRequest(second), tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: "s", Due: began}),
 			tx.PutOutboxMessage(store.OutboxMessage{ID: "s", State: store.OutboxWanted, To: "role:team-lead"}),
 			tx.PutExecution(approvers.Execution{ID: "e", State: approvers.ExecutionUnknown, Tool: "send_email"}))
 	})
@@ -807,10 +960,11 @@ func TestViews(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	for query, want := range map[string]string{
-		"SELECT tool || ' ' || asked_by || ' ' || waits_for || ' ' || (waiting > interval '59 minutes') FROM countersign.waiting_requests": "issue_refund T/U1 team-lead true",
-		"SELECT kind || ' ' || timers || ' ' || (late > interval '59 minutes') FROM countersign.overdue_work":                              "show 1 true",
-		`SELECT message || ' ' || "to" FROM countersign.undelivered_messages`:                                                              "s role:team-lead",
-		"SELECT execution || ' ' || state || ' ' || tool FROM countersign.unfinished_runs":                                                 "e unknown send_email",
+		`SELECT string_agg(concat_ws(' ', request, tool, asked_by, waits_for, since - created_at, waiting = now() - since), ', ' ORDER BY request)
+FROM countersign.waiting_requests WHERE since = (SELECT created_at FROM countersign.requests WHERE id = 'q')`: "q issue_refund T/U1 team-lead 00:00:00 t, second issue_refund T/U1 director 01:00:00 t",
+		"SELECT kind || ' ' || timers || ' ' || (late > interval '59 minutes') FROM countersign.overdue_work": "show 1 true",
+		`SELECT message || ' ' || "to" FROM countersign.undelivered_messages`:                                 "s role:team-lead",
+		"SELECT execution || ' ' || state || ' ' || tool FROM countersign.unfinished_runs":                    "e unknown send_email",
 	} {
 		var got string
 		if err := conn.QueryRow(t.Context(), query).Scan(&got); err != nil || got != want {

@@ -250,6 +250,11 @@ func (t reader) Absences() ([]approvers.Absence, error) {
 func (t reader) Inbox(id string) (store.Inbox, error) { return inboxTable.read(t.run, id) }
 
 func (t reader) OutboxMessage(id string) (store.OutboxMessage, error) {
+	if t.run.begin == beginView && !t.run.begun {
+		if err := t.run.lookUpMessage(id); err != nil {
+			return store.OutboxMessage{}, err
+		}
+	}
 	return outboxTable.read(t.run, id)
 }
 

@@ -270,38 +270,48 @@ func fresh(t *testing.T) storetest.Opener {
 
 func TestConformance(t *testing.T) { storetest.Run(t, fresh) }
 
-// TestConformanceTwoStores checks that the concurrent part of the suite passes if calls go alternately to two stores on
+// TestConformanceThreeStores checks that the concurrent part of the suite passes if calls go in turn to three stores on
 // the same database.
-func TestConformanceTwoStores(t *testing.T) {
+func TestConformanceThreeStores(t *testing.T) {
 	storetest.RunConcurrent(t, func(t *testing.T) storetest.Opener {
 		open := fresh(t)
 		return func() (store.Store, error) {
-			a, err := open()
-			b, err2 := open()
-			return &pair{stores: [2]store.Store{a, b}}, errors.Join(err, err2)
+			var s several
+			var failed error
+			for range 3 {
+				one, err := open()
+				s.stores, failed = append(s.stores, one), errors.Join(failed, err)
+			}
+			return &s, failed
 		}
 	})
 }
 
-// pair passes calls alternately to two stores.
-type pair struct {
-	stores [2]store.Store
+// several passes calls in turn to several stores.
+type several struct {
+	stores []store.Store
 	calls  atomic.Int64
 }
 
-func (p *pair) next() store.Store { return p.stores[p.calls.Add(1)%2] }
+func (s *several) next() store.Store { return s.stores[s.calls.Add(1)%int64(len(s.stores))] }
 
-func (p *pair) Update(ctx context.Context, fn func(store.Tx) error) error {
-	return p.next().Update(ctx, fn)
+func (s *several) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.next().Update(ctx, fn)
 }
 
-func (p *pair) View(ctx context.Context, fn func(store.Reader) error) error {
-	return p.next().View(ctx, fn)
+func (s *several) View(ctx context.Context, fn func(store.Reader) error) error {
+	return s.next().View(ctx, fn)
 }
 
-func (p *pair) Check(ctx context.Context) error { return p.next().Check(ctx) }
+func (s *several) Check(ctx context.Context) error { return s.next().Check(ctx) }
 
-func (p *pair) Close() error { return errors.Join(p.stores[0].Close(), p.stores[1].Close()) }
+func (s *several) Close() error {
+	var failed error
+	for _, one := range s.stores {
+		failed = errors.Join(failed, one.Close())
+	}
+	return failed
+}
 
 // execIn runs a statement in a database.
 func execIn(database, statement string) error {

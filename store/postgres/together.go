@@ -12,6 +12,9 @@ import (
 // The transaction of a click reads a request, and the request's audit chain and call. It also reads the outbox messages
 // that show the request, with the timers of these messages. When the closure reads the request, the store reads all
 // these records in the same round trip. The store keeps the records until the closure reads them.
+//
+// A View that first reads an outbox message draws the message, or handles a click on it. With the message, the store
+// reads the records that the message probably shows.
 
 // lists holds lists of records that the closure has read, or will probably read. The lists include the closure's own
 // writes.
@@ -120,6 +123,23 @@ func (r *run) lookUpExecution(id string) error {
 		return err
 	}
 	return r.lookUpRequest(e.Request)
+}
+
+// lookUpMessage reads an outbox message, and the setting that says whether everything is paused. If the message shows a
+// request, lookUpMessage also reads the request with its call, turn and conversation.
+func (r *run) lookUpMessage(id string) error {
+	const ref = "(SELECT ref FROM outbox_messages WHERE id = $1)"
+	of := func(column string) string {
+		return "WHERE id = (SELECT " + column + " FROM requests WHERE id = " + ref + ")"
+	}
+	return r.query(nil,
+		outboxTable.lookUp(r, id),
+		settingTable.lookUp(r, store.SettingPause),
+		requestTable.lookUpBy(r, "WHERE id = "+ref, text(id)),
+		callTable.lookUpBy(r, of("call"), text(id)),
+		turnTable.lookUpBy(r, of("turn"), text(id)),
+		conversationTable.lookUpBy(r, of("conversation"), text(id)),
+	)
 }
 
 // onRefs reports whether lookUpOutbox depends on a pending write. lookUpOutbox depends on all writes to outbox

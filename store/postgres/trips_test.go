@@ -3,7 +3,9 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,8 +18,9 @@ import (
 	"countersign/store/postgres"
 )
 
-// TestRoundTrips counts the round trips to the database that each step of a call makes. The test fails if a step makes
-// more round trips than allowed.
+// TestRoundTrips counts the round trips to the database that each step of a call makes. The page about PostgreSQL gives
+// these numbers. To handle a click, the test reads the same as package bot does. At the end of a View, nobody waits for
+// the round trip that ends the snapshot, so these round trips are counted apart.
 func TestRoundTrips(t *testing.T) {
 	name := empty(t)
 	p, url := through(t, name)
@@ -31,44 +34,92 @@ func TestRoundTrips(t *testing.T) {
 	f := newCallFixture(t, s)
 	wf := f.workflow
 	counted := map[string]int64{}
-	step := func(name string, do func() error) {
+	step := func(name string, views int64, do func() error) {
 		t.Helper()
-		if err := s.AwaitIdle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		idle := s.AwaitIdle(t.Context())
 		from := p.Trips.Load()
-		if err := do(); err != nil {
+		if err := errors.Join(idle, do(), s.AwaitIdle(t.Context())); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		counted[name] = p.Trips.Load() - from
+		n := p.Trips.Load() - from - views
+		if least, ok := counted[name]; !ok || n < least {
+			counted[name] = n
+		}
 	}
-	for round := range 2 { // the connection prepares the statements in the first round
-		ts := []string{"1780000000.000001", "1780000000.000002"}[round]
+	// In the first round, the connection prepares the statements. In the other rounds, a transaction may conflict with a
+	// heartbeat of the replica, and run again. So the least number counts.
+	for round := range 4 {
+		ts := fmt.Sprintf("1780000000.00000%d", round)
 		var turn string
 		inbox := "Ev" + ts
-		step("receive", func() error { return f.receive(ctx, inbox, store.InboxEvent, ts) })
-		step("receive again", func() error { return f.receive(ctx, inbox, store.InboxEvent, ts) })
-		step("message", func() (err error) { turn, err = f.message(ctx, inbox, ts); return err })
-		step("begin", func() error { _, err := wf.Turns.Begin(ctx, turn); return err })
-		step("propose", func() error { return f.propose(ctx, turn) })
+		step("receive", 0, func() error { return f.receive(ctx, inbox, store.InboxEvent, ts) })
+		step("receive again", 0, func() error { return f.receive(ctx, inbox, store.InboxEvent, ts) })
+		step("message", 0, func() (err error) { turn, err = f.message(ctx, inbox, ts); return err })
+		step("begin", 0, func() error { _, err := wf.Turns.Begin(ctx, turn); return err })
+		step("propose", 0, func() error { return f.propose(ctx, turn) })
 		r, err := f.request(turn)
 		if err != nil {
 			t.Fatal(err)
 		}
+		card := f.card(r)
 		click := "Ev" + ts + "click"
-		step("receive click", func() error { return f.receive(ctx, click, store.InboxInteraction, ts) })
-		step("decide", func() (err error) { r, err = f.decide(ctx, click, r); return err })
-		step("claim", func() error { _, _, err := wf.Runs.Claim(ctx, r.Execution); return err })
-		step("finish", func() error { return wf.Runs.Finish(ctx, r.Execution, true, "done") })
-	}
-	for name, most := range map[string]int64{
-		"receive": 2, "receive again": 2, "receive click": 2, "message": 7, "begin": 6, "propose": 11, "decide": 4, "claim": 9, "finish": 11,
-	} {
-		if counted[name] > most {
-			t.Errorf("%s takes %d round trips, want at most %d", name, counted[name], most)
-		}
+		step("receive click", 0, func() error { return f.receive(ctx, click, store.InboxInteraction, ts) })
+		step("find click", 4, func() error {
+			return errors.Join(
+				s.View(ctx, func(x store.Reader) error {
+					_, err := x.TimersIn(store.AllShares, store.TimerInbox, time.Time{}, 8)
+					return err
+				}),
+				second(wf.Views.Inbox(ctx, click)),
+				second(wf.Views.Rendering(ctx, card.ID, card.Posts)),
+				second(wf.Views.Message(ctx, card.ID)),
+			)
+		})
+		step("decide", 0, func() (err error) { r, err = f.decide(ctx, click, r); return err })
+		step("claim", 0, func() error { _, _, err := wf.Runs.Claim(ctx, r.Execution); return err })
+		step("finish", 0, func() error { return wf.Runs.Finish(ctx, r.Execution, true, "done") })
 	}
 	t.Log(counted)
+	for name, want := range map[string]int64{"receive again": 2, "receive click": 2, "message": 7, "begin": 6, "propose": 11} {
+		if counted[name] != want {
+			t.Errorf("%s takes %d round trips, want %d", name, counted[name], want)
+		}
+	}
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := counted["receive click"] + counted["find click"] + counted["decide"]
+	says := fmt.Sprintf("Receiving a delivery takes %d round trips, a decision takes %d, starting a run takes %d, and recording a run's result takes %d. "+
+		"To find out what a click means, the bot reads the database in %d round trips before the decision. So there are %d round trips between a click and its decision.",
+		counted["receive"], counted["decide"], counted["claim"], counted["finish"], counted["find click"], whole)
+	if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), says) {
+		t.Errorf("docs/postgres.md does not say: %s", says)
+	}
+}
+
+// second returns the second result of a call.
+func second[T any](_ T, err error) error { return err }
+
+// card marks the outbox messages of a request as shown by Slack, and returns the card.
+func (f *callFixture) card(r approvers.Request) (card store.OutboxMessage) {
+	f.Helper()
+	if err := f.showAll(r); err != nil {
+		f.Fatal(err)
+	}
+	err := f.store.View(f.Context(), func(x store.Reader) error {
+		list, err := x.OutboxMessagesOf(r.ID)
+		for _, m := range list {
+			if m.Kind == store.OutboxCard {
+				card = m
+			}
+		}
+		return err
+	})
+	if err != nil || card.ID == "" {
+		f.Fatalf("the request has no card; error %v", err)
+	}
+	return card
 }
 
 // TestNoDeadlocks runs two transactions that write the same rows in opposite orders. Between its writes, each

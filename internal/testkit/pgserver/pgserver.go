@@ -330,3 +330,21 @@ func freePort() (int, error) {
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
+
+// OfferTLS makes the running server offer TLS, with a certificate and its key in PEM. The server needs a moment until it
+// uses the new settings.
+func (s *Server) OfferTLS(cert, key []byte) error {
+	for name, text := range map[string][]byte{"server.crt": cert, "server.key": key} { // the defaults of ssl_cert_file and ssl_key_file
+		path := filepath.Join(s.data(), name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return err
+		}
+		if s.as == nil {
+			continue
+		}
+		if err := os.Chown(path, int(s.as.Uid), int(s.as.Gid)); err != nil {
+			return err
+		}
+	}
+	return s.SQL("postgres", "ALTER SYSTEM SET ssl = on; SELECT pg_reload_conf();")
+}
