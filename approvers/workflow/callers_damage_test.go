@@ -171,6 +171,38 @@ func TestCallersRunLost(t *testing.T) {
 	}
 }
 
+// The conversation of a call is damaged. An identical call without a key gets the stored result until the result is
+// delivered, and is then a new request. With the same key, the call stays the same request.
+func TestCallersConversationDamaged(t *testing.T) {
+	executes := func(c *workflow.CallerCall) { c.Mode = approvers.ExecuteMode }
+	forPerson := func(c *workflow.CallerCall) { c.Client.ActsFor = "U0300" }
+	const refund = `issue_refund {"amount": 5}`
+	for name, call := range map[string]workflow.CallerCall{
+		"automatic": heldCall(`search_orders {}`), "approved": heldCall(refund), "for a person": heldCall(refund, forPerson), "key": callerCall("k", refund, executes),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newCallerHarness(t)
+			id := h.repeats(call, "")
+			v := h.callerView("ci", id)
+			if v.Request != nil {
+				h.approve(lead, id)
+			}
+			h.run(v.Execution.ID, "done")
+			h.spoil("conversations", v.Conversation.ID)
+			_, err := h.Views.Caller(h.ctx(), "ci", id)
+			h.Callers.Mend(h.ctx(), err)
+			h.repeats(call, id)
+			h.ok(h.Callers.Delivered(h.ctx(), call.Client, id))
+			h.clock.pass(24 * time.Hour)
+			want := ""
+			if call.Key != "" {
+				want = id
+			}
+			h.repeats(call, want)
+		})
+	}
+}
+
 // A request waits, and the records of the call, the request and the run are lost. The complete history shows that the
 // run had not begun, so the client is told that the call was voided. The request or the call is read first.
 func TestCallersPendingLost(t *testing.T) {

@@ -763,7 +763,11 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		call, turn, conv.CreatedAt = r.Call, r.Turn, r.CreatedAt
 	}
 	conv.Team, _, _ = strings.Cut(string(caller.Owner), "/")
-	conv.Caller = &store.CallerRequest{Caller: caller, Request: call}
+	client.Name = caller.Name
+	if caller.Proven {
+		client.ActsFor = caller.For.User()
+	}
+	conv.Caller = &store.CallerRequest{Caller: caller, Request: call, Repeatable: id == conversationOf(client, call)}
 	stored, err := t.Turn(turn)
 	if store.IgnoreNotFound(err) != nil {
 		return nil, err
