@@ -722,6 +722,28 @@ func waitingTurns(r store.Reader) (map[string][]string, error) {
 	return waiting, err
 }
 
+// restorePeople sets the people of a caller from the facts of the record about the proposal. Records of version 0.1.0
+// have the person for whom the caller acts only if a token proved the person: as a requester besides the caller's owner.
+func restorePeople(c *approvers.Caller, facts map[string]string) {
+	for who := range strings.SplitSeq(facts["requesters"], ",") {
+		switch who := approvers.PersonID(who); {
+		case who.Caller() != "":
+			c.Name = cmp.Or(c.Name, who.Caller())
+		case c.Owner == "":
+			c.Owner = who
+		default:
+			c.For, c.Proven = who, true
+		}
+	}
+	switch who := facts["for"]; who {
+	case "":
+		c.PersonLost = !c.Proven
+	case forNobody:
+	default:
+		c.For, c.Proven = approvers.PersonID(who), facts["proven"] == "true"
+	}
+}
+
 // rebuildCallersConversation replaces the damaged conversation of a caller's request. The data of the new conversation
 // come from the run, the request and the audit records. If there is neither a run nor a request, nothing is rebuilt. If
 // the caller then repeats the call with the same key, the call is a new request.
@@ -745,14 +767,7 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 			caller.Mode = approvers.DecideMode
 		}
 		facts, _ := t.proposedFacts(e.Chain())
-		for who := range strings.SplitSeq(facts["requesters"], ",") {
-			switch who := approvers.PersonID(who); {
-			case who.Caller() != "":
-				caller.Name = cmp.Or(caller.Name, who.Caller())
-			case caller.Owner == "":
-				caller.Owner = who
-			}
-		}
+		restorePeople(&caller, facts)
 		call, turn, conv.CreatedAt = e.Call, e.Turn, e.CreatedAt
 	}
 	if len(requests) > 0 {
@@ -788,6 +803,6 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		if err != nil || e.State != approvers.ExecutionNone {
 			return store.IgnoreNotFound(err)
 		}
-		return t.endRun(e, call) // the person for whom the caller acts is lost, so the call may need approval
+		return t.endRun(e, call) // the person for whom the caller acts may be lost, so the call may need approval
 	}, t.PutConversation(conv)
 }
