@@ -16,24 +16,36 @@ import (
 	"countersign/store"
 )
 
-// spoil damages one record of the store, and starts a new process on the damaged store.
-func (h *harness) spoil(bucket, id string) {
+// spoil damages records of the store, and starts a new process on the damaged store. The parameters are the bucket and
+// the id of each record.
+func (h *harness) spoil(records ...string) {
+	h.t.Helper()
+	h.damage(records...)
+	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
+}
+
+// damage is like spoil, but the new process only opens the store.
+func (h *harness) damage(records ...string) {
 	h.t.Helper()
 	h.ok(h.store.Close())
 	db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	h.ok(err)
 	err = db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte(bucket))
-		value := bytes.Clone(b.Get([]byte(id)))
-		if value == nil {
-			return errors.New("there is no such record: " + bucket + " " + id)
+		for pair := range slices.Chunk(records, 2) {
+			b := tx.Bucket([]byte(pair[0]))
+			value := bytes.Clone(b.Get([]byte(pair[1])))
+			if value == nil {
+				return errors.New("there is no such record: " + strings.Join(pair, " "))
+			}
+			value[len(value)/2] ^= 1
+			if err := b.Put([]byte(pair[1]), value); err != nil {
+				return err
+			}
 		}
-		value[len(value)/2] ^= 1
-		return b.Put([]byte(id), value)
+		return nil
 	})
 	h.ok(errors.Join(err, db.Close()))
 	h.open(nil)
-	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 }
 
 // The test damages one record of a caller's request, in each state of the request. The call must run at most once, and
@@ -301,6 +313,65 @@ func TestRestorePeople(t *testing.T) {
 		if c.want.Name = "ci"; got != c.want {
 			t.Errorf("%s for %s (proven: %s) is %+v", c.requesters, c.person, c.proven, got)
 		}
+	}
+}
+
+// The conversation, the request and the run of a call are damaged together. The call is closed, and its key still names
+// it. If the conversation was lost before, the call and its turn are closed, too.
+func TestCallersAllButCallDamaged(t *testing.T) {
+	const refund, search = `issue_refund {"amount": 5}`, `search_orders {}`
+	for _, c := range []struct {
+		name, spec  string
+		runs, early bool // the run has begun; the conversation was lost before
+	}{
+		{"pending", refund, false, false}, {"running", refund, true, false}, {"automatic", search, false, false}, {"automatic running", search, true, false},
+		{"no conversation", refund, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newCallerHarness(t)
+			id := h.callerAsks(callerCall("k", c.spec))
+			v := h.callerView("ci", id)
+			if c.runs && v.Request != nil {
+				h.approve(lead, id)
+			}
+			if c.runs {
+				h.ok(h.claims(id))
+			}
+			records := []string{"conversations", v.Conversation.ID, "executions", v.Execution.ID}
+			if v.Request != nil {
+				records = append(records, "requests", id)
+			}
+			h.spoil(records...)
+			if c.early {
+				h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+					_, _, err := tx.(store.SetAside).SetAside("conversations", v.Conversation.ID)
+					return err
+				}))
+			}
+			for _, read := range []func() error{
+				func() error { _, err := h.Views.Caller(h.ctx(), "ci", id); return err },
+				func() error { _, err := h.Views.Request(h.ctx(), id); return err },
+			} {
+				for range 3 { // each read closes damaged records
+					h.Callers.Mend(h.ctx(), read())
+				}
+			}
+			if !c.early {
+				h.repeats(callerCall("k", c.spec), id)
+			}
+			if c.runs {
+				h.runs(id, approvers.ExecutionUnknown)
+				h.clock.pass(expiresAfter)
+				h.due() // nobody reports the outcome
+				h.wantOutcome(id, approvers.OutcomeUnknown)
+			} else {
+				h.wantOutcome(id, approvers.OutcomeVoided)
+			}
+			h.wantTurn(v.Call.Turn, approvers.TurnAnswered)
+			if ids, err := h.Views.CallerPending(h.ctx(), "ci"); err != nil || len(ids) > 0 {
+				t.Errorf("the client's pending requests are %v, %v", ids, err)
+			}
+		})
 	}
 }
 

@@ -118,7 +118,13 @@ func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) erro
 	var requests, others []func() error // these functions end records
 	for i := 0; i < len(aside); i++ {
 		x := aside[i]
-		end, err := t.rebuild(x.Damage, x.of, waiting)
+		var within []string // the requests and runs that belong to the record and were set aside
+		for _, d := range aside {
+			if (d.Bucket == "requests" || d.Bucket == "executions") && slices.Contains(d.of, x.ID) {
+				within = append(within, d.ID)
+			}
+		}
+		end, err := t.rebuild(x.Damage, x.of, within, waiting)
 		var other *store.DamagedError
 		if errors.As(err, &other) && other.ID != "" && inOrder(x, damaged{Damage: other.Damage}) < 0 {
 			// Without this branch, closeDamaged would start again for each of a conversation's lost runs.
@@ -175,9 +181,11 @@ func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error
 	return s.SetAside(bucket, id)
 }
 
-// rebuild replaces a record that was set aside. The result end is a function that ends the record's request, run or
-// turn. closeAll calls end after all damaged records are rebuilt. end may be nil.
-func (t damageTx) rebuild(x store.Damage, of []string, waiting map[string][]string) (end func() error, err error) {
+// rebuild replaces a record that was set aside. The parameter of has the ids of the records to which it belongs. The
+// parameter within has the ids of the requests and runs that belong to it and were set aside. The result end is a
+// function that ends the record's request, run or turn. closeAll calls end after all damaged records are rebuilt. end may
+// be nil.
+func (t damageTx) rebuild(x store.Damage, of, within []string, waiting map[string][]string) (end func() error, err error) {
 	owner := ""
 	if len(of) > 0 {
 		owner = of[0]
@@ -192,6 +200,9 @@ func (t damageTx) rebuild(x store.Damage, of []string, waiting map[string][]stri
 	case "turns":
 		return t.rebuildTurn(x.ID, owner)
 	case "conversations":
+		if ofCaller(x.ID) {
+			return t.rebuildCallersConversation(x.ID, owner, within)
+		}
 		return t.rebuildConversation(x.ID, owner, waiting)
 	case "inbox":
 		return nil, t.ClearTimer(store.TimerInbox, x.ID)
@@ -327,6 +338,9 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 		return r, err
 	}
 	conv, err := t.Conversation(call.Conversation)
+	if errors.Is(err, store.ErrNotFound) && ofCaller(call.Conversation) { // the conversation was lost before
+		conv, err = store.Conversation{ID: call.Conversation, Caller: &store.CallerRequest{Caller: t.callerFrom("", facts)}}, nil
+	}
 	if err != nil {
 		return r, err
 	}
@@ -667,9 +681,6 @@ func (t damageTx) closeCalls(turn approvers.Turn) (approvers.Turn, error) {
 // rebuildConversation replaces a damaged conversation. The data of the new conversation come from the conversation's
 // address and its current turn. The conversation's messages, runs and timers name its turns.
 func (t damageTx) rebuildConversation(id, place string, waiting map[string][]string) (func() error, error) {
-	if ofCaller(id) {
-		return t.rebuildCallersConversation(id, place)
-	}
 	parts := strings.SplitN(place, "/", 3)
 	if len(parts) < 3 {
 		return nil, nil
@@ -744,31 +755,63 @@ func restorePeople(c *approvers.Caller, facts map[string]string) {
 	}
 }
 
+// callerFrom returns the caller of a call. The data come from the facts of the record about the proposal, and from the
+// policy. If name is empty, the facts have the caller's name.
+func (t damageTx) callerFrom(name string, facts map[string]string) approvers.Caller {
+	c := approvers.Caller{Name: name, Mode: approvers.ExecuteMode}
+	if facts["runs"] != "" {
+		c.Mode = approvers.DecideMode
+	}
+	restorePeople(&c, facts)
+	client, _ := t.policy.Client(c.Name)
+	c.Title = cmp.Or(client.Title, c.Name)
+	return c
+}
+
+// callWithin finds the call of lost requests and runs, and reads the facts of the record about its proposal. lost has
+// the ids of the requests and runs. The first request of a caller's call has the id of the call.
+func (t damageTx) callWithin(lost []string) (store.Call, map[string]string, error) {
+	for _, id := range lost {
+		facts, _ := t.proposedFacts(id)
+		if c, err := t.Call(cmp.Or(facts["call"], id)); !errors.Is(err, store.ErrNotFound) {
+			return c, facts, err
+		}
+	}
+	return store.Call{}, nil, store.ErrNotFound
+}
+
 // rebuildCallersConversation replaces the damaged conversation of a caller's request. The data of the new conversation
-// come from the run, the request and the audit records. If there is neither a run nor a request, nothing is rebuilt. If
-// the caller then repeats the call with the same key, the call is a new request.
-func (t damageTx) rebuildCallersConversation(id, place string) (func() error, error) {
+// come from the run, the request and the audit records. If there is neither a run nor a request, the data come from the
+// call, which the lost run or the lost request names. If the call is lost, too, nothing is rebuilt. If the caller then
+// repeats the call with the same key, the call is a new request.
+func (t damageTx) rebuildCallersConversation(id, place string, lost []string) (func() error, error) {
 	runs, err := t.Executions(id)
 	if err != nil {
 		return nil, err
 	}
 	requests, err := t.Requests(id)
-	if err != nil || len(runs) == 0 && len(requests) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(place, callerFingerprint), "/")
 	client, _ := t.policy.Client(name)
-	caller := approvers.Caller{Name: name, Title: cmp.Or(client.Title, name), Mode: approvers.ExecuteMode}
 	conv := store.Conversation{ID: id, Place: place, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now}
+	var caller approvers.Caller
 	call, turn := "", ""
 	if len(runs) > 0 {
 		e := slices.MaxFunc(runs, func(a, b approvers.Execution) int { return a.CreatedAt.Compare(b.CreatedAt) })
-		if e.Caller != "" {
+		facts, _ := t.proposedFacts(e.Chain())
+		if caller = t.callerFrom(name, facts); e.Caller != "" {
 			caller.Mode = approvers.DecideMode
 		}
-		facts, _ := t.proposedFacts(e.Chain())
-		restorePeople(&caller, facts)
 		call, turn, conv.CreatedAt = e.Call, e.Turn, e.CreatedAt
+	} else if len(requests) == 0 {
+		c, facts, err := t.callWithin(lost)
+		if err != nil {
+			return nil, store.IgnoreNotFound(err)
+		}
+		caller = t.callerFrom(name, facts)
+		call, turn, conv.CreatedAt = c.ID, c.Turn, c.CreatedAt
 	}
 	if len(requests) > 0 {
 		r := slices.MaxFunc(requests, func(a, b approvers.Request) int { return a.CreatedAt.Compare(b.CreatedAt) })

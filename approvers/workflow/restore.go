@@ -403,13 +403,14 @@ func (t restoreTx) stopTurns(x Restoration) (int, error) {
 	}
 	for _, timer := range timers {
 		turn, err := t.Turn(timer.Ref)
+		lost := errors.Is(err, store.ErrNotFound)
 		if err == nil && turn.State == approvers.TurnWaiting {
 			turn, err = t.damage.closeCalls(turn)
 		}
-		if store.IgnoreNotFound(err) != nil {
+		if err != nil && !lost {
 			return 0, err
 		}
-		if err != nil || turn.Ended() {
+		if lost || turn.Ended() {
 			if err := t.ClearTimer(store.TimerThink, timer.Ref); err != nil {
 				return 0, err
 			}

@@ -197,6 +197,23 @@ func TestRestoredWithoutRun(t *testing.T) {
 	}
 }
 
+// A turn can't be stopped, because its conversation is lost. The transaction that closes the turn's call fails as a
+// whole, and so does Restored.
+func TestRestoredWithoutConversation(t *testing.T) {
+	h := newBareHarness(t, t.TempDir())
+	turn := h.turn(h.sayIn("thread", alice, "please").Turn)
+	turn.State, turn.Step, turn.Stopping, turn.Conversation = approvers.TurnWaiting, 1, "stopped", "lost"
+	open := store.Call{ID: "call", Conversation: turn.Conversation, Turn: turn.ID, Step: 1, Tool: "issue_refund", Args: "{}", Execution: "lost"}
+	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return errors.Join(tx.PutTurn(turn), tx.PutCall(open)) }))
+	if err := h.History.Restored(h.ctx(), fromBackup); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the restoration ends with %v", err)
+	}
+	h.wantOutcome(open.ID, "")
+	if _, waits := h.timers(store.TimerThink)[turn.ID]; !waits {
+		t.Error("the turn waits without a timer")
+	}
+}
+
 // If Restored stops at any point and is called again, the result is the same as without the stop. A further call adds
 // only its audit record.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {
