@@ -178,7 +178,7 @@ func callOfCaller(r store.Reader, conversation string) ([]store.Call, error) {
 // read can be tried again.
 func (w *Callers) Mend(ctx context.Context, err error) bool {
 	var row *store.DamagedError
-	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage, nil)
+	return errors.As(err, &row) && w.closeDamaged(ctx, row.Damage, salvaged{})
 }
 
 // Propose stores a client's call, and decides whether the call may run, waits for people, or is refused. If the call

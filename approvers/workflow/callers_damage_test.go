@@ -20,12 +20,12 @@ import (
 // the id of each record.
 func (h *harness) spoil(records ...string) {
 	h.t.Helper()
-	h.damage(records...)
+	h.flip(records...)
 	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 }
 
-// damage is like spoil, but the new process only opens the store.
-func (h *harness) damage(records ...string) {
+// flip is like spoil, but the new process only opens the store.
+func (h *harness) flip(records ...string) {
 	h.t.Helper()
 	h.ok(h.store.Close())
 	db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})

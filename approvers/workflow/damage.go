@@ -57,7 +57,7 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	err := transact(ctx, what, fn)
 	for n := 0; n < mostDamaged && ctx.Err() == nil; n++ {
 		var row *store.DamagedError
-		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage, nil) {
+		if !errors.As(err, &row) || !w.closeDamaged(ctx, row.Damage, salvaged{}) {
 			break
 		}
 		err = transact(ctx, what, fn)
@@ -65,16 +65,22 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 	return err
 }
 
+// salvaged has facts about a store that was salvaged. It is empty for any other store.
+type salvaged struct {
+	waiting map[string][]string // the result of waitingTurns; nil: call waitingTurns if necessary
+	cut     bool                // a chain without gaps may have lost its last records
+	older   bool                // see Restoration
+}
+
 // closeDamaged closes the request, run, call or turn that a damaged record is about. If closeDamaged reads more damaged
 // records, it closes them in the same transaction. Two damaged records may refer to each other. If closeDamaged returns
-// true, the failed work can be tried again. The parameter waiting is the result of waitingTurns. If waiting is nil,
-// closeDamaged calls waitingTurns if necessary.
-func (w *core) closeDamaged(ctx context.Context, x store.Damage, waiting map[string][]string) bool {
+// true, the failed work can be tried again.
+func (w *core) closeDamaged(ctx context.Context, x store.Damage, s salvaged) bool {
 	if x.ID == "" {
 		return false
 	}
 	for all := []store.Damage{x}; ; {
-		err := w.transactUnder(ctx, "close what is damaged", func(t *tx) error { return t.damage.closeAll(all, waiting) }) // the damaged record may be the policy in force
+		err := w.transactUnder(ctx, "close what is damaged", func(t *tx) error { return t.damage.closeAll(all, s) }) // the damaged record may be the policy in force
 		var other *store.DamagedError
 		if errors.As(err, &other) && other.ID != "" && len(all) < mostTogether && !slices.ContainsFunc(all, func(d store.Damage) bool {
 			return d.Bucket == other.Bucket && d.ID == other.ID && d.Key == other.Key
@@ -96,7 +102,9 @@ var closingOrder = []string{"conversations", "turns", "calls", "executions", "re
 // rebuilds the records. If this step reads another damaged record that comes later in closingOrder, closeAll handles
 // this record, too. The third step ends the requests, runs and turns of the rebuilt records. Requests end first: if a
 // request is voided, its history has shown that its run had not begun, so its call is voided too.
-func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) error {
+func (t damageTx) closeAll(all []store.Damage, s salvaged) error {
+	t.cut = s.cut
+	t.older = s.older
 	type damaged struct {
 		store.Damage
 		of []string // the ids of the records to which the damaged record belongs
@@ -124,7 +132,7 @@ func (t damageTx) closeAll(all []store.Damage, waiting map[string][]string) erro
 				within = append(within, d.ID)
 			}
 		}
-		end, err := t.rebuild(x.Damage, x.of, within, waiting)
+		end, err := t.rebuild(x.Damage, x.of, within, s.waiting)
 		var other *store.DamagedError
 		if errors.As(err, &other) && other.ID != "" && inOrder(x, damaged{Damage: other.Damage}) < 0 {
 			// Without this branch, closeDamaged would start again for each of a conversation's lost runs.
@@ -235,7 +243,8 @@ func (t damageTx) proposedFacts(chain string) (facts map[string]string, all []ap
 var mayHaveRun = []approvers.Outcome{approvers.OutcomeExecuted, approvers.OutcomeError, approvers.OutcomeUnknown}
 
 // rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, or may have begun,
-// the new request is consumed instead, and the run is not affected.
+// the new request is consumed instead, and the run is not affected. If the store is older than its last commit, the run
+// of an open call may have begun, and the end function closes the call.
 func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) {
 	facts, chain := t.proposedFacts(id)
 	call, err := t.callOf(facts["call"], cmp.Or(facts["conversation"], conversation), id)
@@ -262,8 +271,9 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	default:
 		began = began || slices.Contains(mayHaveRun, call.Outcome)
 	}
+	older := t.older && call.Outcome == ""
 	switch {
-	case began:
+	case began || older:
 		r.State, r.ClosedAt, r.Reason = approvers.Consumed, t.now, damagedRecord
 	case call.Outcome != "":
 		r.State, r.ClosedAt, r.Reason = approvers.Voided, t.now, whyDamaged
@@ -275,6 +285,15 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 		}
 		if r.State.Open() {
 			return t.voidRequest(r)
+		}
+		if older {
+			call, err := t.Call(call.ID)
+			if err != nil {
+				return err
+			}
+			if err := t.closeCall(call); err != nil {
+				return err
+			}
 		}
 		return errors.Join(t.timers.updateTimersFor(r, approvers.RequestClosed{State: r.State}), t.outbox.changedRef(id))
 	}, t.PutRequest(r)
@@ -436,10 +455,10 @@ func (t damageTx) recorded(e approvers.Execution, chain []approvers.AuditRecord)
 	return e
 }
 
-// complete reports whether no record of an audit chain is lost.
+// complete reports whether certainly no record of an audit chain is lost.
 func (t damageTx) complete(chain string) bool {
 	all, err := t.Audit(chain)
-	return err == nil && len(all) > 0 && approvers.VerifyChain(all) == nil
+	return err == nil && len(all) > 0 && !t.cut && approvers.VerifyChain(all) == nil
 }
 
 // presumed returns the state of a lost run of whose start there is no audit record. If the chain is complete, or the
@@ -458,8 +477,22 @@ func (t damageTx) presumed(e approvers.Execution, call store.Call, r *approvers.
 	return e
 }
 
-// endRun stores an execution that must not run any more, and ends its call and its request.
+// endRun stores an execution that must not run any more, and ends its call and its request. If the store is older than
+// its last commit, and the call has no result, the execution may have begun: see keepRecorded.
 func (t damageTx) endRun(e approvers.Execution, call store.Call) error {
+	if t.older && e.State == approvers.ExecutionNone && call.Outcome == "" {
+		if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+			return err
+		}
+		if err := t.restore.keepRecorded(e.ID, Restoration{older: true}); err != nil {
+			return err
+		}
+		e, err := t.Execution(e.ID)
+		if err != nil {
+			return err
+		}
+		return errors.Join(t.runs.clearOutcome(e), t.returnKnown(e))
+	}
 	if e.State == approvers.ExecutionNone {
 		e.State, e.Unrun, e.Result, e.FinishedAt = approvers.ExecutionFailed, true, whyDamaged, t.now
 	}
@@ -473,7 +506,7 @@ func (t damageTx) endRun(e approvers.Execution, call store.Call) error {
 	if err != nil {
 		return err
 	}
-	if r != nil && r.State.Open() {
+	if r != nil && r.State.Open() && !t.older { // loseRequests closes the open requests of an older store
 		return t.voidRequest(*r)
 	}
 	if call.Outcome == "" && e.State == approvers.ExecutionFailed && e.Unrun {
@@ -665,13 +698,14 @@ func (t damageTx) closeCalls(turn approvers.Turn) (approvers.Turn, error) {
 		if c.Outcome != "" {
 			continue
 		}
+		if err := t.closeCall(c); err != nil {
+			return turn, err
+		}
 		e, err := t.Execution(c.Execution)
 		if err == nil && e.State == approvers.ExecutionUnknown {
 			err = t.runs.leave(e)
-		} else if store.IgnoreNotFound(err) == nil {
-			err = t.closeCall(c)
 		}
-		if err != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return turn, err
 		}
 	}

@@ -88,7 +88,7 @@ func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) 
 	defer leave()
 	err := w.survive(inner, t, handler)
 	var row *store.DamagedError
-	if errors.As(err, &row) && w.closeDamaged(inner, row.Damage, nil) {
+	if errors.As(err, &row) && w.closeDamaged(inner, row.Damage, salvaged{}) {
 		err = w.survive(inner, t, handler)
 	}
 	switch {

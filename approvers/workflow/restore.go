@@ -51,6 +51,7 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	} {
 		for n := 1; n > 0; {
 			err := w.update(ctx, "restore", func(t *tx) (err error) {
+				t.older = x.older
 				n, err = part.close(t.restore, x)
 				return err
 			})
@@ -94,9 +95,12 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 // lost record belongs to a request, run or turn, Salvaged ends the request, run or turn. Salvaged records which audit
 // records are lost, and closes open work as Restored does. Salvaged must be called before any other work on the store.
 func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Damage) error {
-	var waiting map[string][]string // read once, because thousands of conversations may be lost
+	x.older = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "file" })
+	// If entries of the journal are lost, nothing shows how many records a chain had.
+	s := salvaged{cut: x.older || slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "audit_journal" })}
+	s.older = x.older
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
-		waiting, err = waitingTurns(r)
+		s.waiting, err = waitingTurns(r) // read once, because thousands of conversations may be lost
 		return err
 	})
 	if err != nil {
@@ -107,14 +111,13 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 			ordered := slices.Contains(closingOrder, d.Bucket)
 			history := d.Bucket == "audit" || d.Bucket == "audit_payloads"
 			if d.ID != "" && !history && (d.Bucket == bucket || bucket == "" && !ordered) {
-				w.closeDamaged(ctx, d, waiting)
+				w.closeDamaged(ctx, d, s)
 			}
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	x.older = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "file" })
 	losses := map[string]*approvers.HistoryLoss{}
 	for _, d := range lost {
 		if d.Bucket != "audit" && d.Bucket != "audit_payloads" {
