@@ -59,8 +59,11 @@ func (c Client) Same(o Client) bool {
 // Owns reports whether a request belongs to the person whom the client represents at present. If the client represents
 // nobody, Owns reports whether the request belongs to the client itself. Owns does not check that the request came from
 // this client. If a token proved that the client asked on behalf of a person, the request belongs to this person, and
-// not to the client.
+// not to the client. If the record of this person may be lost, the request belongs to nobody.
 func (c Client) Owns(asked Caller) bool {
+	if asked.PersonLost && c.OAuth != nil && c.OAuth.Person != "" {
+		return false
+	}
 	if c.ActsFor == "" {
 		return !asked.Proven
 	}
@@ -131,6 +134,8 @@ type Caller struct {
 	Mode   CallerMode `json:"mode"`
 	Edits  bool       `json:"edits,omitempty"`  // approvers may change the arguments
 	Starts bool       `json:"starts,omitempty"` // Countersign runs the call; an approved call runs only when the caller asks for the result
+
+	PersonLost bool `json:"person_lost,omitempty"` // the store lost the record that shows for which person the caller acted
 }
 
 // callerPrefix is the beginning of the id under which a caller acts.

@@ -263,13 +263,23 @@ func TestStreamOfUnknown(t *testing.T) {
 	}
 }
 
-// The request of a lost run was rebuilt without its approvals. The caller is not told that it was approved.
+// A damaged request was rebuilt without its approvals and their times. The caller of a lost run is not told that the
+// request was approved. The caller of a run in progress gets no receipt, because its times are lost.
 func TestDecisionOfDamagedRequest(t *testing.T) {
 	for damaged, want := range map[bool]bool{false: true, true: false} {
 		var s state
 		s.asked(&approvers.Policy{}, approvers.Request{State: approvers.Consumed, Damaged: damaged})
 		if (s.Decision != nil) != want {
 			t.Errorf("damaged: %t: the decision is %v", damaged, s.Decision)
+		}
+		c := edited(`{"a":1}`)
+		c.Call.Request, c.Request.State, c.Request.Damaged, c.Execution.State = "req_1", approvers.Consumed, damaged, approvers.ExecutionExecuting
+		if damaged {
+			c.Request.ClosedAt, c.Request.RunBy = time.Time{}, time.Time{}
+		}
+		s, err := testGateway(t, fakeCallers{}, &fakeViews{}).stateOf(c)
+		if err != nil || s.Status != view.CallerRunning || (s.Receipt != "") != want {
+			t.Errorf("damaged: %t: the state is %s with the receipt %q, %v", damaged, s.Status, s.Receipt, err)
 		}
 	}
 }

@@ -155,7 +155,8 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	sum := sha256.Sum256(s.json())
 	// The ETag is computed without the receipt, because each replica signs receipts with its own key.
 	s.etag = strconv.Quote(hex.EncodeToString(sum[:12]))
-	if own.Caller.Decides() && c.Execution != nil && (s.Status == string(approvers.Approved) || s.Status == view.CallerRunning) {
+	damaged := c.Request != nil && c.Request.Damaged // then the times of a receipt are lost
+	if own.Caller.Decides() && c.Execution != nil && !damaged && (s.Status == string(approvers.Approved) || s.Status == view.CallerRunning) {
 		var err error
 		if s.Receipt, err = g.receipt(c, s); err != nil {
 			return s, err

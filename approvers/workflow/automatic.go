@@ -50,7 +50,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	r := approvers.Request{Facts: facts, Agent: turn.Agent, Tool: e.Tool, Effect: e.Effect, Preview: call.Preview, CreatedAt: t.now}
 	r.Plan = t.policy.Plan(r.AsCall(args))
 	if r.Plan.Verdict == approvers.Observed {
-		return false, t.observe(call, *e, r.Plan, facts.Requesters)
+		return false, t.observe(call, *e, r.Plan, facts)
 	}
 	limited, err := t.limited(p, *e)
 	switch {
@@ -138,7 +138,7 @@ func (t proposalsTx) voidCall(call store.Call, e approvers.Execution, reason str
 
 // observe ends a call in observe mode. The call does not run, and nobody is asked to approve the call. The model and
 // the people read the outcome that the call would have had without observe mode.
-func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
+func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approvers.Plan, facts approvers.AskFacts) error {
 	if err := t.PutCall(call); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (t proposalsTx) observe(call store.Call, e approvers.Execution, plan approv
 		return err
 	}
 	call.Version++
-	if err := t.records.auditProposed(e.ID, e, plan, requesters); err != nil {
+	if err := t.records.auditProposed(e.ID, e, plan, facts); err != nil {
 		return err
 	}
 	res := approvers.NewResult(approvers.OutcomeObserved, e.Tool, t.wouldHave(plan), "")

@@ -750,13 +750,10 @@ func (t callersTx) called(call string) {
 	}
 }
 
-// t.end ends the turn of a caller's request after the request's call got its result.
+// t.end ends the turn of a caller's request after the request's call got its result. A damaged conversation may be lost.
 func (t callersTx) end(turn approvers.Turn) error {
-	conv, err := t.Conversation(turn.Conversation)
+	turn, err := turn.Think()
 	if err != nil {
-		return err
-	}
-	if turn, err = turn.Think(); err != nil {
 		return err
 	}
 	if turn, err = turn.Answer(t.now); err != nil {
@@ -766,6 +763,10 @@ func (t callersTx) end(turn approvers.Turn) error {
 		return err
 	}
 	t.happened(Event{Turn: turn.ID, Over: &turn})
+	conv, err := t.Conversation(turn.Conversation)
+	if err != nil {
+		return store.IgnoreNotFound(err)
+	}
 	conv.Turn, conv.LastAt = "", t.now
 	return t.PutConversation(conv)
 }

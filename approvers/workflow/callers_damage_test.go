@@ -16,27 +16,33 @@ import (
 	"countersign/store"
 )
 
-// spoil damages one record of the store, and starts a new process on the damaged store.
-func (h *harness) spoil(bucket, id string) {
+// spoil damages records of the store, and starts a new process on the damaged store. The parameters are the bucket and
+// the id of each record.
+func (h *harness) spoil(records ...string) {
 	h.t.Helper()
-	h.flip(bucket, id)
+	h.flip(records...)
 	h.ok(h.Runs.Recover(h.ctx(), store.AllShares))
 }
 
-// flip damages one record of the store, and opens the store again.
-func (h *harness) flip(bucket, id string) {
+// flip is like spoil, but the new process only opens the store.
+func (h *harness) flip(records ...string) {
 	h.t.Helper()
 	h.ok(h.store.Close())
 	db, err := bbolt.Open(h.path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
 	h.ok(err)
 	err = db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte(bucket))
-		value := bytes.Clone(b.Get([]byte(id)))
-		if value == nil {
-			return errors.New("there is no such record: " + bucket + " " + id)
+		for pair := range slices.Chunk(records, 2) {
+			b := tx.Bucket([]byte(pair[0]))
+			value := bytes.Clone(b.Get([]byte(pair[1])))
+			if value == nil {
+				return errors.New("there is no such record: " + strings.Join(pair, " "))
+			}
+			value[len(value)/2] ^= 1
+			if err := b.Put([]byte(pair[1]), value); err != nil {
+				return err
+			}
 		}
-		value[len(value)/2] ^= 1
-		return b.Put([]byte(id), value)
+		return nil
 	})
 	h.ok(errors.Join(err, db.Close()))
 	h.open(nil)

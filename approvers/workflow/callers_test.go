@@ -33,6 +33,11 @@ var other = func() approvers.Client {
 
 func withClients(p *approvers.Policy) { p.Clients = []approvers.Client{ci, other} }
 
+// withOAuth lets the client ci use tokens that can prove for which person it acts.
+func withOAuth(p *approvers.Policy) {
+	p.Clients[0].Token, p.Clients[0].OAuth = "", &approvers.OAuth{Issuer: "https://login.example.com", Subject: "ci-id", Person: "slack", Algorithm: "RS256"}
+}
+
 // newCallerHarness returns a harness whose policy has the clients ci and other.
 func newCallerHarness(t testing.TB, change ...func(*approvers.Policy)) *harness {
 	h := newHarness(t)
@@ -612,10 +617,7 @@ func TestEraseRepeatedRequestOfCaller(t *testing.T) {
 // A client can prove that it acts for a person. This person is then a requester, who can withdraw the request but can't
 // approve it. The client can handle the request only on behalf of the same person.
 func TestCallersActForPeople(t *testing.T) {
-	h := newCallerHarness(t, func(p *approvers.Policy) {
-		p.Clients[0].Token, p.Clients[0].OAuth = "", &approvers.OAuth{Issuer: "https://login.example.com", Subject: "ci-id", Person: "slack", Algorithm: "RS256"}
-		p.Approvers[1].Members = users("U0002", "U0300")
-	})
+	h := newCallerHarness(t, withOAuth, func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0300") })
 	own := h.policy.Load().Clients[0]
 	forUser := func(user string) approvers.Client {
 		c := own

@@ -69,6 +69,7 @@ func (w *core) updateBy(ctx context.Context, what string, transact func(context.
 type salvaged struct {
 	waiting map[string][]string // the result of waitingTurns; nil: call waitingTurns if necessary
 	cut     bool                // a chain without gaps may have lost its last records
+	older   bool                // see Restoration
 }
 
 // closeDamaged closes the request, run, call or turn that a damaged record is about. If closeDamaged reads more damaged
@@ -103,6 +104,7 @@ var closingOrder = []string{"conversations", "turns", "calls", "executions", "re
 // request is voided, its history has shown that its run had not begun, so its call is voided too.
 func (t damageTx) closeAll(all []store.Damage, s salvaged) error {
 	t.cut = s.cut
+	t.older = s.older
 	type damaged struct {
 		store.Damage
 		of []string // the ids of the records to which the damaged record belongs
@@ -124,7 +126,13 @@ func (t damageTx) closeAll(all []store.Damage, s salvaged) error {
 	var requests, others []func() error // these functions end records
 	for i := 0; i < len(aside); i++ {
 		x := aside[i]
-		end, err := t.rebuild(x.Damage, x.of, s.waiting)
+		var within []string // the requests and runs that belong to the record and were set aside
+		for _, d := range aside {
+			if (d.Bucket == "requests" || d.Bucket == "executions") && slices.Contains(d.of, x.ID) {
+				within = append(within, d.ID)
+			}
+		}
+		end, err := t.rebuild(x.Damage, x.of, within, s.waiting)
 		var other *store.DamagedError
 		if errors.As(err, &other) && other.ID != "" && inOrder(x, damaged{Damage: other.Damage}) < 0 {
 			// Without this branch, closeDamaged would start again for each of a conversation's lost runs.
@@ -181,9 +189,11 @@ func (t damageTx) setAside(bucket, id string) (of []string, done bool, err error
 	return s.SetAside(bucket, id)
 }
 
-// rebuild replaces a record that was set aside. The result end is a function that ends the record's request, run or
-// turn. closeAll calls end after all damaged records are rebuilt. end may be nil.
-func (t damageTx) rebuild(x store.Damage, of []string, waiting map[string][]string) (end func() error, err error) {
+// rebuild replaces a record that was set aside. The parameter of has the ids of the records to which it belongs. The
+// parameter within has the ids of the requests and runs that belong to it and were set aside. The result end is a
+// function that ends the record's request, run or turn. closeAll calls end after all damaged records are rebuilt. end may
+// be nil.
+func (t damageTx) rebuild(x store.Damage, of, within []string, waiting map[string][]string) (end func() error, err error) {
 	owner := ""
 	if len(of) > 0 {
 		owner = of[0]
@@ -198,6 +208,9 @@ func (t damageTx) rebuild(x store.Damage, of []string, waiting map[string][]stri
 	case "turns":
 		return t.rebuildTurn(x.ID, owner)
 	case "conversations":
+		if ofCaller(x.ID) {
+			return t.rebuildCallersConversation(x.ID, owner, within)
+		}
 		return t.rebuildConversation(x.ID, owner, waiting)
 	case "inbox":
 		return nil, t.ClearTimer(store.TimerInbox, x.ID)
@@ -232,7 +245,8 @@ func mayHaveRun(c store.Call) bool {
 }
 
 // rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, or may have begun,
-// the new request is consumed instead, and the run is not affected.
+// the new request is consumed instead, and the run is not affected. If the store is older than its last commit, the run
+// of an open call may have begun, and the end function closes the call.
 func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) {
 	facts, chain := t.proposedFacts(id)
 	call, err := t.callOf(facts["call"], cmp.Or(facts["conversation"], conversation), id)
@@ -262,8 +276,9 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	default:
 		began = began || mayHaveRun(call)
 	}
+	older := t.older && call.Outcome == ""
 	switch {
-	case began:
+	case began || older:
 		r.State, r.ClosedAt, r.Reason = approvers.Consumed, t.now, damagedRecord
 	case call.Outcome != "":
 		r.State, r.ClosedAt, r.Reason = approvers.Voided, t.now, whyDamaged
@@ -275,6 +290,15 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 		}
 		if r.State.Open() {
 			return t.voidRequest(r)
+		}
+		if older {
+			call, err := t.Call(call.ID)
+			if err != nil {
+				return err
+			}
+			if err := t.closeCall(call); err != nil {
+				return err
+			}
 		}
 		return errors.Join(t.timers.updateTimersFor(r, approvers.RequestClosed{State: r.State}), t.outbox.changedRef(id))
 	}, t.PutRequest(r)
@@ -338,6 +362,9 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 		return r, err
 	}
 	conv, err := t.Conversation(call.Conversation)
+	if errors.Is(err, store.ErrNotFound) && ofCaller(call.Conversation) { // the conversation was lost before
+		conv, err = store.Conversation{ID: call.Conversation, Caller: &store.CallerRequest{Caller: t.callerFrom("", facts)}}, nil
+	}
 	if err != nil {
 		return r, err
 	}
@@ -455,8 +482,22 @@ func (t damageTx) presumed(e approvers.Execution, call store.Call, r *approvers.
 	return e
 }
 
-// endRun stores an execution that must not run any more, and ends its call and its request.
+// endRun stores an execution that must not run any more, and ends its call and its request. If the store is older than
+// its last commit, and the call has no result, the execution may have begun: see keepRecorded.
 func (t damageTx) endRun(e approvers.Execution, call store.Call) error {
+	if t.older && e.State == approvers.ExecutionNone && call.Outcome == "" {
+		if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
+			return err
+		}
+		if err := t.restore.keepRecorded(e.ID, Restoration{older: true}); err != nil {
+			return err
+		}
+		e, err := t.Execution(e.ID)
+		if err != nil {
+			return err
+		}
+		return errors.Join(t.runs.clearOutcome(e), t.returnKnown(e))
+	}
 	if e.State == approvers.ExecutionNone {
 		e.State, e.Unrun, e.Result, e.FinishedAt = approvers.ExecutionFailed, true, whyDamaged, t.now
 	}
@@ -470,7 +511,7 @@ func (t damageTx) endRun(e approvers.Execution, call store.Call) error {
 	if err != nil {
 		return err
 	}
-	if r != nil && r.State.Open() {
+	if r != nil && r.State.Open() && !t.older { // loseRequests closes the open requests of an older store
 		return t.voidRequest(*r)
 	}
 	if call.Outcome == "" && e.State == approvers.ExecutionFailed && e.Unrun {
@@ -662,13 +703,14 @@ func (t damageTx) closeCalls(turn approvers.Turn) (approvers.Turn, error) {
 		if c.Outcome != "" {
 			continue
 		}
+		if err := t.closeCall(c); err != nil {
+			return turn, err
+		}
 		e, err := t.Execution(c.Execution)
 		if err == nil && e.State == approvers.ExecutionUnknown {
 			err = t.runs.leave(e)
-		} else if store.IgnoreNotFound(err) == nil {
-			err = t.closeCall(c)
 		}
-		if err != nil {
+		if store.IgnoreNotFound(err) != nil {
 			return turn, err
 		}
 	}
@@ -678,9 +720,6 @@ func (t damageTx) closeCalls(turn approvers.Turn) (approvers.Turn, error) {
 // rebuildConversation replaces a damaged conversation. The data of the new conversation come from the conversation's
 // address and its current turn. The conversation's messages, runs and timers name its turns.
 func (t damageTx) rebuildConversation(id, place string, waiting map[string][]string) (func() error, error) {
-	if ofCaller(id) {
-		return t.rebuildCallersConversation(id, place)
-	}
 	parts := strings.SplitN(place, "/", 3)
 	if len(parts) < 3 {
 		return nil, nil
@@ -733,38 +772,85 @@ func waitingTurns(r store.Reader) (map[string][]string, error) {
 	return waiting, err
 }
 
+// restorePeople sets the people of a caller from the facts of the record about the proposal. Records of version 0.1.0
+// have the person for whom the caller acts only if a token proved the person: as a requester besides the caller's owner.
+func restorePeople(c *approvers.Caller, facts map[string]string) {
+	for who := range strings.SplitSeq(facts["requesters"], ",") {
+		switch who := approvers.PersonID(who); {
+		case who.Caller() != "":
+			c.Name = cmp.Or(c.Name, who.Caller())
+		case c.Owner == "":
+			c.Owner = who
+		default:
+			c.For, c.Proven = who, true
+		}
+	}
+	switch who := facts["for"]; who {
+	case "":
+		c.PersonLost = !c.Proven
+	case forNobody:
+	default:
+		c.For, c.Proven = approvers.PersonID(who), facts["proven"] == "true"
+	}
+}
+
+// callerFrom returns the caller of a call. The data come from the facts of the record about the proposal, and from the
+// policy. If name is empty, the facts have the caller's name.
+func (t damageTx) callerFrom(name string, facts map[string]string) approvers.Caller {
+	c := approvers.Caller{Name: name, Mode: approvers.ExecuteMode}
+	if facts["runs"] != "" {
+		c.Mode = approvers.DecideMode
+	}
+	restorePeople(&c, facts)
+	client, _ := t.policy.Client(c.Name)
+	c.Title = cmp.Or(client.Title, c.Name)
+	return c
+}
+
+// callWithin finds the call of lost requests and runs, and reads the facts of the record about its proposal. lost has
+// the ids of the requests and runs. The first request of a caller's call has the id of the call.
+func (t damageTx) callWithin(lost []string) (store.Call, map[string]string, error) {
+	for _, id := range lost {
+		facts, _ := t.proposedFacts(id)
+		if c, err := t.Call(cmp.Or(facts["call"], id)); !errors.Is(err, store.ErrNotFound) {
+			return c, facts, err
+		}
+	}
+	return store.Call{}, nil, store.ErrNotFound
+}
+
 // rebuildCallersConversation replaces the damaged conversation of a caller's request. The data of the new conversation
-// come from the run, the request and the audit records. If there is neither a run nor a request, nothing is rebuilt. If
-// the caller then repeats the call with the same key, the call is a new request.
-func (t damageTx) rebuildCallersConversation(id, place string) (func() error, error) {
+// come from the run, the request and the audit records. If there is neither a run nor a request, the data come from the
+// call, which the lost run or the lost request names. If the call is lost, too, nothing is rebuilt. If the caller then
+// repeats the call with the same key, the call is a new request.
+func (t damageTx) rebuildCallersConversation(id, place string, lost []string) (func() error, error) {
 	runs, err := t.Executions(id)
 	if err != nil {
 		return nil, err
 	}
 	requests, err := t.Requests(id)
-	if err != nil || len(runs) == 0 && len(requests) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(place, callerFingerprint), "/")
 	client, _ := t.policy.Client(name)
-	caller := approvers.Caller{Name: name, Title: cmp.Or(client.Title, name), Mode: approvers.ExecuteMode}
 	conv := store.Conversation{ID: id, Place: place, Agent: client.Agent, CreatedAt: t.now, LastAt: t.now}
+	var caller approvers.Caller
 	call, turn := "", ""
 	if len(runs) > 0 {
 		e := slices.MaxFunc(runs, func(a, b approvers.Execution) int { return a.CreatedAt.Compare(b.CreatedAt) })
-		if e.Caller != "" {
+		facts, _ := t.proposedFacts(e.Chain())
+		if caller = t.callerFrom(name, facts); e.Caller != "" {
 			caller.Mode = approvers.DecideMode
 		}
-		facts, _ := t.proposedFacts(e.Chain())
-		for who := range strings.SplitSeq(facts["requesters"], ",") {
-			switch who := approvers.PersonID(who); {
-			case who.Caller() != "":
-				caller.Name = cmp.Or(caller.Name, who.Caller())
-			case caller.Owner == "":
-				caller.Owner = who
-			}
-		}
 		call, turn, conv.CreatedAt = e.Call, e.Turn, e.CreatedAt
+	} else if len(requests) == 0 {
+		c, facts, err := t.callWithin(lost)
+		if err != nil {
+			return nil, store.IgnoreNotFound(err)
+		}
+		caller = t.callerFrom(name, facts)
+		call, turn, conv.CreatedAt = c.ID, c.Turn, c.CreatedAt
 	}
 	if len(requests) > 0 {
 		r := slices.MaxFunc(requests, func(a, b approvers.Request) int { return a.CreatedAt.Compare(b.CreatedAt) })
@@ -774,7 +860,11 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		call, turn, conv.CreatedAt = r.Call, r.Turn, r.CreatedAt
 	}
 	conv.Team, _, _ = strings.Cut(string(caller.Owner), "/")
-	conv.Caller = &store.CallerRequest{Caller: caller, Request: call}
+	client.Name = caller.Name
+	if caller.Proven {
+		client.ActsFor = caller.For.User()
+	}
+	conv.Caller = &store.CallerRequest{Caller: caller, Request: call, Repeatable: id == conversationOf(client, call)}
 	stored, err := t.Turn(turn)
 	if store.IgnoreNotFound(err) != nil {
 		return nil, err
@@ -795,6 +885,6 @@ func (t damageTx) rebuildCallersConversation(id, place string) (func() error, er
 		if err != nil || e.State != approvers.ExecutionNone {
 			return store.IgnoreNotFound(err)
 		}
-		return t.endRun(e, call) // the person for whom the caller acts is lost, so the call may need approval
+		return t.endRun(e, call) // the person for whom the caller acts may be lost, so the call may need approval
 	}, t.PutConversation(conv)
 }

@@ -10,6 +10,9 @@ import (
 // DeadlineWorkers is deadlineWorkers for tests.
 const DeadlineWorkers = deadlineWorkers
 
+// RestorePeople is restorePeople for tests.
+var RestorePeople = restorePeople
+
 // ApplyEvents changes a pending request with change, and applies the given events to it.
 func (w *Workflow) ApplyEvents(ctx context.Context, request string, change func(*approvers.Request), events ...approvers.Event) error {
 	return w.update(ctx, "apply", func(t *tx) error {

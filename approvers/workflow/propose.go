@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -203,7 +204,7 @@ func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, too
 		if err := t.PutExecution(e); err != nil {
 			return "", false, err
 		}
-		if err := t.records.auditProposed(e.ID, e, plan, facts.Requesters); err != nil {
+		if err := t.records.auditProposed(e.ID, e, plan, facts); err != nil {
 			return "", false, err
 		}
 		if e.Caller != "" {
@@ -212,7 +213,7 @@ func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, too
 		return "", false, t.runNow(e)
 	}
 	if plan.Verdict == approvers.Observed {
-		return "", false, t.observe(call, e, plan, facts.Requesters)
+		return "", false, t.observe(call, e, plan, facts)
 	}
 	r := approvers.Request{Preview: says.text, MadePreview: says.made, PreviewFault: says.fault, Facts: facts, Plan: plan, Agent: turn.Agent}
 	r, err = t.open(call, e, r)
@@ -326,7 +327,7 @@ func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Re
 	if err := t.PutExecution(e); err != nil {
 		return r, err
 	}
-	if err := t.records.auditProposed(r.ID, e, r.Plan, r.Facts.Requesters); err != nil {
+	if err := t.records.auditProposed(r.ID, e, r.Plan, r.Facts); err != nil {
 		return r, err
 	}
 	if r.State == approvers.Refused {
@@ -338,12 +339,13 @@ func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Re
 	return r, t.apply(r, events)
 }
 
-// auditProposed records a call with its digest, its plan, and the people whose messages led to the call.
-func (t recordsTx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan, requesters []approvers.PersonID) error {
+// auditProposed records a call with its digest, its plan, and the people whose messages led to the call. For a caller's
+// call, it also records the person for whom the caller acts.
+func (t recordsTx) auditProposed(chain string, e approvers.Execution, plan approvers.Plan, asked approvers.AskFacts) error {
 	facts := map[string]string{
 		"tool": e.Tool, "execution": e.ID, "digest": e.Digest, "verdict": string(plan.Verdict), "would": string(plan.Would), "risk": plan.Risk.String(),
 		"stages": plan.StageFacts(), "policy": plan.PolicyHash, "call": e.Call, "conversation": e.Conversation,
-		"tool_hash": e.ToolHash, "asker": string(e.Asker), "requesters": personFacts(requesters),
+		"tool_hash": e.ToolHash, "asker": string(e.Asker), "requesters": personFacts(asked.Requesters),
 	}
 	if id := t.w.Trace(e.Turn); id != "" {
 		facts["trace"] = id
@@ -358,8 +360,17 @@ func (t recordsTx) auditProposed(chain string, e approvers.Execution, plan appro
 	if e.Caller != "" {
 		facts["runs"] = e.Caller
 	}
+	if c := asked.Caller; c != nil {
+		facts["for"] = cmp.Or(string(c.For), forNobody)
+		if c.Proven {
+			facts["proven"] = "true"
+		}
+	}
 	return t.audit(chain, approvers.AuditProposed, "", facts, []byte(e.Args))
 }
+
+// forNobody is the fact "for" of a call whose caller names no person.
+const forNobody = "nobody"
 
 // personFacts returns a list of people in the form of an audit fact.
 func personFacts(people []approvers.PersonID) string {

@@ -51,6 +51,7 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	} {
 		for n := 1; n > 0; {
 			err := w.update(ctx, "restore", func(t *tx) (err error) {
+				t.older = x.older
 				n, err = part.close(t.restore, x)
 				return err
 			})
@@ -97,6 +98,7 @@ func (w *History) Salvaged(ctx context.Context, x Restoration, lost []store.Dama
 	x.older = slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "file" })
 	// If entries of the journal are lost, nothing shows how many records a chain had.
 	s := salvaged{cut: x.older || slices.ContainsFunc(lost, func(d store.Damage) bool { return d.Bucket == "audit_journal" })}
+	s.older = x.older
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
 		s.waiting, err = waitingTurns(r) // read once, because thousands of conversations may be lost
 		return err
@@ -405,13 +407,14 @@ func (t restoreTx) stopTurns(x Restoration) (int, error) {
 	}
 	for _, timer := range timers {
 		turn, err := t.Turn(timer.Ref)
+		lost := errors.Is(err, store.ErrNotFound)
 		if err == nil && turn.State == approvers.TurnWaiting {
 			turn, err = t.damage.closeCalls(turn)
 		}
-		if store.IgnoreNotFound(err) != nil {
+		if err != nil && !lost {
 			return 0, err
 		}
-		if err != nil || turn.Ended() {
+		if lost || turn.Ended() {
 			if err := t.ClearTimer(store.TimerThink, timer.Ref); err != nil {
 				return 0, err
 			}

@@ -197,6 +197,88 @@ func TestRestoredWithoutRun(t *testing.T) {
 	}
 }
 
+// A turn can't be stopped, because its conversation is lost. The transaction that closes the turn's call fails as a
+// whole, and so does Restored.
+func TestRestoredWithoutConversation(t *testing.T) {
+	h := newBareHarness(t, t.TempDir())
+	turn := h.turn(h.sayIn("thread", alice, "please").Turn)
+	turn.State, turn.Step, turn.Stopping, turn.Conversation = approvers.TurnWaiting, 1, "stopped", "lost"
+	open := store.Call{ID: "call", Conversation: turn.Conversation, Turn: turn.ID, Step: 1, Tool: "issue_refund", Args: "{}", Execution: "lost"}
+	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return errors.Join(tx.PutTurn(turn), tx.PutCall(open)) }))
+	if err := h.History.Restored(h.ctx(), fromBackup); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the restoration ends with %v", err)
+	}
+	h.wantOutcome(open.ID, "")
+	if _, waits := h.timers(store.TimerThink)[turn.ID]; !waits {
+		t.Error("the turn waits without a timer")
+	}
+}
+
+// A salvaged store lacks its newest commits, and has lost further records of an approved call. The call may have run in
+// these commits, so nobody is told that nothing was run.
+func TestSalvagedOlder(t *testing.T) {
+	for _, lost := range []string{
+		"", "requests", "turns", "executions", "calls", "calls executions", "requests executions", "calls requests executions", "conversations",
+	} {
+		t.Run(lost, func(t *testing.T) {
+			h := newBareHarness(t, t.TempDir()) // a store with lost records does not have all invariants
+			r := h.approve(lead, h.ask(`issue_refund {"amount":40}`).ID)
+			id := map[string]string{"requests": r.ID, "turns": r.Turn, "executions": r.Execution, "calls": r.Call, "conversations": r.Conversation}
+			damages := []store.Damage{{Bucket: "file"}}
+			for _, bucket := range strings.Fields(lost) {
+				h.flip(bucket, id[bucket])
+				damages = append(damages, store.Damage{Bucket: bucket, ID: id[bucket]})
+			}
+			h.ok(h.History.Salvaged(h.ctx(), workflow.Restoration{Who: anna.ID, Taken: h.clock.Now()}, damages))
+			c := h.call(r.Call)
+			if c.Outcome != approvers.OutcomeUnknown && (c.Outcome != approvers.OutcomeVoided || !contains(c.Result, "it may have been decided, and run")) {
+				t.Errorf("the call is %s: %s", c.Outcome, c.Result)
+			}
+			if all := h.request(r.ID); all.State == approvers.Voided && !all.Lost {
+				t.Errorf("the request is %s: %s", all.State, all.Reason)
+			}
+			if !contains(lost, "calls") || !contains(lost, "executions") {
+				if e := h.execution(r.Execution); e.State != approvers.ExecutionUnknown || e.Unrun {
+					t.Errorf("the run is %s", e.State)
+				}
+			}
+			if turn := h.turn(r.Turn); !turn.Ended() {
+				t.Errorf("the turn is %s", turn.State)
+			}
+		})
+	}
+}
+
+// A salvaged store lacks its newest commits. The call's row has the result of a run, and the history, without a gap,
+// does not have the run. In the other case, only the turn has a timer, and the call's run has not begun in this store.
+func TestSalvagedOlderCall(t *testing.T) {
+	for _, ran := range []bool{true, false} {
+		h := newBareHarness(t, t.TempDir())
+		c := h.propose(h.say(alice, "please").Turn, `update_address {}`)[0]
+		damages := []store.Damage{{Bucket: "file"}}
+		h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+			if ran {
+				c.Outcome, c.Result, c.ReturnedAt = approvers.OutcomeExecuted, "done", h.clock.Now()
+				return tx.PutCall(c)
+			}
+			return errors.Join(tx.ClearTimer(store.TimerRun, c.Execution), tx.SetTimer(store.Timer{Kind: store.TimerThink, Ref: c.Turn, Due: h.clock.Now()}))
+		}))
+		want := approvers.ExecutionUnknown
+		if ran {
+			h.flip("executions", c.Execution)
+			damages, want = append(damages, store.Damage{Bucket: "executions", ID: c.Execution}), approvers.ExecutionSucceeded
+		}
+		h.ok(h.History.Salvaged(h.ctx(), workflow.Restoration{Who: anna.ID, Taken: h.clock.Now()}, damages))
+		if e := h.execution(c.Execution); e.State != want {
+			t.Errorf("the run is %s (unrun: %t), want %s", e.State, e.Unrun, want)
+		}
+		h.wantOutcome(c.ID, map[bool]approvers.Outcome{true: approvers.OutcomeExecuted, false: approvers.OutcomeUnknown}[ran])
+		if turn := h.turn(c.Turn); !turn.Ended() && !ran {
+			t.Errorf("the turn is %s", turn.State)
+		}
+	}
+}
+
 // If Restored stops at any point and is called again, the result is the same as without the stop. A further call adds
 // only its audit record.
 func TestRestoredIsKilledAndBegunAgain(t *testing.T) {

@@ -411,6 +411,9 @@ func (t runsTx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied,
 	if err != nil {
 		return nil, err
 	}
+	if c := r.Facts.Caller; c != nil && c.PersonLost {
+		return &approvers.Denied{Code: approvers.DeniedNotAgain, Detail: "the record of the person for whom the agent asked is lost"}, nil
+	}
 	r.Effect = tool.Effect
 	if r.Plan = t.policy.RetryPlan(r.AsCall(args)); r.Plan.Verdict != approvers.Ask {
 		return &approvers.Denied{Code: approvers.DeniedNotAgain, Detail: r.Plan.Why[len(r.Plan.Why)-1]}, nil

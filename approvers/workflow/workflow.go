@@ -273,6 +273,7 @@ type tx struct {
 	refreshed map[refresh]bool
 	showHomes bool // something changed that Home tabs show
 	cut       bool // see salvaged
+	older     bool // see Restoration
 }
 
 func (t *tx) deciding() approvers.DecisionContext {

@@ -192,6 +192,11 @@ func notDecided(err error, id string) error {
 		return cli.AnswerNo("nothing was decided: its time ended at %s", cli.Moment(denied.At))
 	case approvers.DeniedStale:
 		return cli.AnswerNo("nothing was decided: that is not the digest of its arguments as they are now; look at them with `countersign pending %s`", id)
+	case approvers.DeniedDamaged:
+		if denied.State == approvers.Consumed {
+			return cli.AnswerNo("nothing was decided: its record is damaged, so it was closed; `countersign pending %s` shows what is known about its run", id)
+		}
+		return cli.AnswerNo("nothing was decided: its record is damaged, so it was closed and did not run. It can be asked for again")
 	case approvers.DeniedBreakGlass:
 		return cli.AnswerNo("nothing was decided: the policy in force does not let the operator approve this tool (break_glass). It can be rejected")
 	}

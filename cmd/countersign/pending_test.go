@@ -30,3 +30,15 @@ func TestPendingExactArguments(t *testing.T) {
 		t.Errorf("%s is shown as\n%s", p.Requests[0].Request.Args, text)
 	}
 }
+
+// The operator can't decide a damaged request. The command says so, and says whether the request's run may have begun.
+func TestNotDecidedDamaged(t *testing.T) {
+	for state, want := range map[approvers.State]string{
+		approvers.Consumed: "`countersign pending req_1` shows what is known about its run", approvers.Voided: "it was closed and did not run",
+	} {
+		err := notDecided(&approvers.Denied{Code: approvers.DeniedDamaged, State: state}, "req_1")
+		if err == nil || !strings.Contains(err.Error(), "its record is damaged") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+}
