@@ -119,6 +119,41 @@ func TestCallersClaimedPersonDamaged(t *testing.T) {
 	}
 }
 
+// The record of a turn is damaged after its run ended with an unknown outcome, and somebody asks again for the call. The
+// owner of a client, and the author of a message in Slack, can't approve the call. Only the author can ask again.
+func TestRetryAfterDamagedTurn(t *testing.T) {
+	t.Run("caller", func(t *testing.T) {
+		h := newCallerHarness(t, func(p *approvers.Policy) { p.Approvers[0].Members = append(p.Approvers[0].Members, users("U0100")...) })
+		h.tools.effect("update_address", approvers.Unprotected)
+		id := h.callerAsks(callerCall("k", `update_address {}`, func(c *workflow.CallerCall) { c.Mode = approvers.ExecuteMode }))
+		v := h.callerView("ci", id)
+		_, run, err := h.Runs.Claim(h.ctx(), v.Execution.ID)
+		if h.ok(err); !run {
+			t.Fatal("it does not run")
+		}
+		h.ok(h.Runs.MarkUnknown(h.ctx(), v.Execution.ID))
+		h.spoil("turns", v.Call.Turn)
+		_, err = h.Views.Caller(h.ctx(), "ci", id)
+		h.Callers.Mend(h.ctx(), err)
+		h.ok(h.again(alice, v.Execution.ID))
+		retry := h.callerView("ci", id).Request.ID
+		_, err = h.Requests.Decide(h.ctx(), h.clickOn(person("U0100"), approvers.Approve, retry))
+		wantDenied(t, err, approvers.DeniedSelf)
+	})
+	t.Run("Slack", func(t *testing.T) {
+		h := newHarness(t)
+		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+			p.Approvers[0].Members = append(p.Approvers[0].Members, users(alice.ID.User())...)
+		}))
+		h.tools.effect("update_address", approvers.Unprotected)
+		c := h.lost(`update_address {}`)
+		h.spoil("turns", c.Turn)
+		h.ok(h.again(alice, c.Execution))
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(alice, approvers.Approve, h.call(c.ID).Request))
+		wantDenied(t, err, approvers.DeniedSelf)
+	})
+}
+
 // The facts of the record about the proposal show for whom a caller acted. Version 0.1.0 recorded only a proven person.
 func TestRestorePeople(t *testing.T) {
 	const client, owner, user = "caller:ci", "T/U1", "T/U2"

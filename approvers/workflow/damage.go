@@ -645,6 +645,25 @@ func (t damageTx) returnKnown(e approvers.Execution) error {
 	return t.runs.changedStep(e) // the call gets its result when the run ends, or when people report its outcome
 }
 
+// requestersOf returns the requesters of a turn whose record is damaged: a caller's requesters, or the authors of the
+// messages that the turn handles. They may ask again for the turn's calls, and can't approve these calls.
+func (t damageTx) requestersOf(id string, conv store.Conversation) ([]approvers.PersonID, error) {
+	if conv.Caller != nil {
+		return conv.Caller.Caller.Requesters(), nil
+	}
+	messages, err := t.Messages(conv.ID, 0)
+	if err != nil {
+		return nil, err
+	}
+	var out []approvers.PersonID
+	for _, m := range messages {
+		if m.Role == store.RoleUser && m.Turn == id && m.Author != "" && !slices.Contains(out, m.Author) {
+			out = append(out, m.Author)
+		}
+	}
+	return out, nil
+}
+
 // rebuildTurn replaces a damaged turn with a stopped turn, and closes the turn's open calls.
 func (t damageTx) rebuildTurn(id, of string) (func() error, error) {
 	conv, err := t.Conversation(of)
@@ -656,6 +675,9 @@ func (t damageTx) rebuildTurn(id, of string) (func() error, error) {
 		return nil, err
 	}
 	turn := approvers.Turn{ID: id, Conversation: conv.ID, Agent: conv.Agent, State: approvers.TurnWaiting, CreatedAt: t.now}
+	if turn.Requesters, err = t.requestersOf(id, conv); err != nil {
+		return nil, err
+	}
 	for _, c := range calls {
 		turn.Step = max(turn.Step, c.Step)
 	}
