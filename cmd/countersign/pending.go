@@ -262,7 +262,8 @@ func (p *pending) readOne(ctx context.Context, wf *workflow.Workflow, id string)
 	})
 	switch {
 	case errors.Is(err, store.ErrNotFound) && recorded:
-		return cli.AnswerNo("the store has no request %s, only its history; `countersign audit list --request %s` lists it", visible.Line(id), visible.Line(id))
+		return cli.AnswerNo("the store has only the history of the request %s: retention removed the request, or its record was lost. Nobody can decide it any more; "+
+			"`countersign audit list --request %s` shows what happened to it", visible.Line(id), visible.Line(id))
 	case errors.Is(err, store.ErrNotFound):
 		return cli.AnswerNo("there is no request %s; `countersign pending` lists those that wait", visible.Line(id))
 	case err != nil:

@@ -212,7 +212,7 @@ func (s *salvage) close(ctx context.Context, wf *workflow.Workflow, db *bolt.Sto
 // follows describes, for each bucket, the consequences of a lost row.
 var follows = map[string]string{
 	"requests": "it is voided, or was run: its history says which", "executions": "it does not run; if it had begun, its outcome is unknown",
-	"calls": "it has the result that it was voided",
+	"calls": "it did not run and ended, or its outcome is unknown: its history says which",
 	"turns": "it has stopped", "conversations": "it has begun anew", "messages": "the model gets the conversation without it", "grants": "it has ended", "absences": "it is over",
 	"inbox": "it is not handled", "surfaces": "the bot does not treat the message in Slack as its own", "outbox_messages": "the bot does not treat the message in Slack as its own",
 	"audit": "the history records that it was lost", "audit_payloads": "the text of this record is gone; the history records that", "elicitations": "the question has ended",
