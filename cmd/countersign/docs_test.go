@@ -166,3 +166,31 @@ func TestDocumentedFormats(t *testing.T) {
 		}
 	}
 }
+
+// Each command in the guide for security incidents exists, with its flags.
+func TestIncidentCommands(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, guide, _ := strings.Cut(string(text), "\n## Security incidents\n")
+	guide, _, _ = strings.Cut(guide, "\n## ")
+	commands := regexp.MustCompile("`countersign ([^`]*)`").FindAllStringSubmatch(guide, -1)
+	if len(commands) < 15 {
+		t.Fatalf("only %d commands were found", len(commands))
+	}
+	quoted := regexp.MustCompile(`"[^"]*"`)
+	for _, m := range commands {
+		words := strings.Fields(quoted.ReplaceAllString(m[1], "TEXT"))
+		cmd, rest, err := root().Find(words)
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err == nil {
+			err = cmd.ValidateArgs(cmd.Flags().Args())
+		}
+		if err != nil {
+			t.Errorf("countersign %s: %v", m[1], err)
+		}
+	}
+}
