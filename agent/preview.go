@@ -40,7 +40,7 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 		return errors.Join(ctx.Err(), a.Runs.PutBackPreview(outlive, p))
 	}
 	if a.saidNo(p, err) {
-		log.Info("the tool's preview says that the call would not succeed", "error", err)
+		log.Info("the tool's preview says that the call would not succeed") // without the tool's text, which may contain arguments
 		said := sentence(err, p.Within)
 		return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Text: said, No: said})
 	}

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -87,7 +89,7 @@ func TestPreviewItself(t *testing.T) {
 }
 
 // TestPreviewFails checks many ways in which a preview can fail. At the latest shortly after the time limit, the
-// workflow gets the reason as one sentence. The process does not crash.
+// workflow gets the reason as one sentence. The process does not crash. At INFO, the log does not have the reason.
 func TestPreviewFails(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -122,6 +124,8 @@ func TestPreviewFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, d := newPreviewAgent(t, c.look)
+				var lines bytes.Buffer
+				a.Log = slog.New(slog.NewTextHandler(&lines, nil))
 				began := time.Now()
 				if err := a.Preview(t.Context(), duePreview); err != nil {
 					t.Fatal(err)
@@ -131,6 +135,11 @@ func TestPreviewFails(t *testing.T) {
 				}
 				if err := a.Wait(t.Context()); err != nil {
 					t.Fatal(err)
+				}
+				for line := range strings.Lines(lines.String()) {
+					if strings.Contains(line, "level=INFO") && c.want.Text != "" && strings.Contains(line, c.want.Text) {
+						t.Errorf("the log has the tool's text: %s", line)
+					}
 				}
 			})
 		})

@@ -42,6 +42,7 @@ type Env struct {
 	Log           slog.Level
 	LogFormat     string        // JSONLog or TextLog; empty: the operator chose no format
 	StopWait      time.Duration // how long a shutdown waits for running tools
+	TraceHeaders  Secret        // headers for the receiver of traces, in the syntax of OTEL_EXPORTER_OTLP_HEADERS
 	HistoryTokens int           // token budget for the conversation history; the tokens are estimated
 
 	SecretFiles map[string]string // by variable: the file from which the secret was read
@@ -146,6 +147,7 @@ func (e Env) settings() []slog.Attr {
 		slog.String("OPENAI_API_KEY", e.ModelKey.String()),
 		slog.String("OPENAI_BASE_URL", withoutPassword(e.ModelURL)),
 		slog.String("OPENAI_MODEL", e.Model),
+		slog.String("OTEL_EXPORTER_OTLP_HEADERS", e.TraceHeaders.String()),
 		slog.String("COUNTERSIGN_POLICY", e.Policy),
 		slog.String("COUNTERSIGN_STORE", e.Store.String()),
 		slog.String("COUNTERSIGN_MIGRATE", e.Store.migrate()),

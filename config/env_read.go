@@ -42,6 +42,7 @@ func (r *envReader) read() Env {
 		r.model(&e)
 		e.StopWait = r.stopWait(v.StopWait)
 		e.HistoryTokens = r.historyTokens(v.HistoryTokens)
+		e.TraceHeaders = Secret(v.TraceHeaders)
 	}
 	if r.command.readsStore() {
 		e.Store = r.store("COUNTERSIGN_STORE", v.Store)
@@ -68,7 +69,7 @@ func (r *envReader) readFiles(e *Env) {
 		switch {
 		case strings.HasPrefix(variable, "SLACK_"):
 			return r.command.readsSlack()
-		case strings.HasPrefix(variable, "OPENAI_"):
+		case strings.HasPrefix(variable, "OPENAI_"), strings.HasPrefix(variable, "OTEL_"):
 			return r.command.readsModel()
 		}
 		return r.command.readsStore()

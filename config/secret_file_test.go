@@ -81,6 +81,7 @@ func TestEverySecretFromAFile(t *testing.T) {
 	const address = "postgres://user:hush@127.0.0.1/db"
 	for name, value := range map[string]string{
 		"SLACK_BOT_TOKEN": botToken, "SLACK_APP_TOKEN": appToken, "SLACK_SIGNING_SECRET": signing, "OPENAI_API_KEY": modelKey, "COUNTERSIGN_STORE": address,
+		"OTEL_EXPORTER_OTLP_HEADERS": "x-key=hush",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(value+"\n"), 0o400); err != nil {
@@ -93,7 +94,7 @@ func TestEverySecretFromAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.BotToken != botToken || got.AppToken != appToken || got.SigningSecret != signing || got.ModelKey != modelKey || got.Store.URL != address || len(got.SecretFiles) != 5 {
+	if got.BotToken != botToken || got.AppToken != appToken || got.SigningSecret != signing || got.ModelKey != modelKey || got.Store.URL != address || got.TraceHeaders != "x-key=hush" || len(got.SecretFiles) != 6 {
 		t.Errorf("%#v", got)
 	}
 	t.Setenv("SHOP_TOKEN_FILE", filepath.Join(dir, "SLACK_BOT_TOKEN"))

@@ -22,6 +22,7 @@ type variables struct {
 	OpenAIAPIKey       string `envconfig:"OPENAI_API_KEY" secret:"true"`
 	OpenAIBaseURL      string `envconfig:"OPENAI_BASE_URL"`
 	OpenAIModel        string `envconfig:"OPENAI_MODEL"`
+	TraceHeaders       string `envconfig:"OTEL_EXPORTER_OTLP_HEADERS" secret:"true"` // may contain the key of the traces' receiver
 	Policy             string `envconfig:"COUNTERSIGN_POLICY" default:"countersign.yaml"`
 	Store              string `envconfig:"COUNTERSIGN_STORE" default:"bolt:countersign.db" secret:"true"` // a database's address may contain a password
 	Migrate            string `envconfig:"COUNTERSIGN_MIGRATE"`

@@ -99,6 +99,15 @@ func (s *Syslog) send(ctx context.Context, text string) (err error) {
 	return err
 }
 
+// Reach connects to the server, and sends nothing.
+func (s *Syslog) Reach(ctx context.Context) error {
+	conn, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 func (s *Syslog) dial(ctx context.Context) (net.Conn, error) {
 	d := &net.Dialer{Timeout: syslogTimeout}
 	switch s.Network {

@@ -128,7 +128,7 @@ func BenchmarkTraced(b *testing.B) {
 	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	b.Cleanup(sink.Close)
 	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.URL)
-	tracer, err := tracing.FromEnv(b.Context(), os.Getenv, tracing.Service{}, nil, slog.New(slog.DiscardHandler))
+	tracer, err := tracing.FromEnv(b.Context(), os.Getenv, "", tracing.Service{}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

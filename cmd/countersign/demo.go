@@ -145,7 +145,7 @@ func demo(ctx context.Context, o demoOptions, out io.Writer) error {
 	}
 	st.gatewayAddr = env.GatewayAddr
 	s := demoSetup(st, env, policies, log)
-	if s.tracer, err = openTraces(ctx, s.now, log); err != nil {
+	if s.tracer, err = openTraces(ctx, env, s.now, log); err != nil {
 		return errors.Join(err, st.close())
 	}
 	defer sendTraces(s.tracer, log)

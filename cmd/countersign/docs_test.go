@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -134,4 +136,61 @@ func firstDifference(got, want string) string {
 		}
 	}
 	return "one of them is longer"
+}
+
+// The last row of the table in docs/upgrade.md has the versions of the formats that this program writes.
+func TestDocumentedFormats(t *testing.T) {
+	text, err := os.ReadFile("../../docs/upgrade.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| \d+\.\d+\.\d+ \| (\d+)\..*? \| (\d+)\..*? \| (\d+) \| (\d+) \|$`).FindAllStringSubmatch(string(text), -1)
+	if len(rows) == 0 {
+		t.Fatal("docs/upgrade.md has no table of versions")
+	}
+	var out bytes.Buffer
+	cmd := versionCommand()
+	cmd.SetOut(&out)
+	cmd.SetArgs([]string{"--json"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	var v struct{ Formats map[string]int }
+	if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+		t.Fatal(err)
+	}
+	last := rows[len(rows)-1]
+	for i, format := range []string{"bolt", "postgres", "policy", "lock"} {
+		if v.Formats[format] == 0 || last[i+1] != strconv.Itoa(v.Formats[format]) {
+			t.Errorf("docs/upgrade.md says version %s of %s, and countersign version --json says %v", last[i+1], format, v.Formats)
+		}
+	}
+}
+
+// Each command in the guide for security incidents exists, with its flags.
+func TestIncidentCommands(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, guide, _ := strings.Cut(string(text), "\n## Security incidents\n")
+	guide, _, _ = strings.Cut(guide, "\n## ")
+	commands := regexp.MustCompile("`countersign ([^`]*)`").FindAllStringSubmatch(guide, -1)
+	if len(commands) < 15 {
+		t.Fatalf("only %d commands were found", len(commands))
+	}
+	quoted := regexp.MustCompile(`"[^"]*"`)
+	for _, m := range commands {
+		words := strings.Fields(quoted.ReplaceAllString(m[1], "TEXT"))
+		cmd, rest, err := root().Find(words)
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err == nil {
+			err = cmd.ValidateArgs(cmd.Flags().Args())
+		}
+		if err != nil {
+			t.Errorf("countersign %s: %v", m[1], err)
+		}
+	}
 }

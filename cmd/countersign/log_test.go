@@ -12,7 +12,7 @@ import (
 	"countersign/internal/demo/workspace"
 )
 
-// TestLogAsJSON plays a call that waits for approval. The bot's standard error is not a terminal, so each line of its
+// TestLogAsJSON plays two calls that wait for approval. The second call fails. The bot's standard error is not a terminal, so each line of its
 // log is a JSON object. The lines about the request have its ids and no text that people wrote. An ordinary run has no
 // line above INFO.
 func TestLogAsJSON(t *testing.T) {
@@ -25,10 +25,13 @@ func TestLogAsJSON(t *testing.T) {
 	thread := sam.says("#support", "", "@Countersign refund 20 USD of order ORD-131, the box was damaged")
 	teo.clicks("countersign", "", "Approve", "ORD-131")
 	sam.sees("#support", thread, "refunded")
+	thread = sam.says("#support", "", "@Countersign refund 20 USD of order ORD-999, the box was damaged")
+	teo.clicks("countersign", "", "Approve", "ORD-999")
+	sam.sees("#support", thread, "no order ORD-999")
 	if err := bot.end(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-	personal := regexp.MustCompile(`(?i)\b(U\d{4}|damaged|sam|teo)\b`) // whole words, because random keys and ids may contain such letters
+	personal := regexp.MustCompile(`(?i)\b(U\d{4}|ORD-\d+|damaged|sam|teo)\b`) // whole words, because random keys and ids may contain such letters
 	// These warnings depend on timing: the shop may start slowly, and Teo may click before the bot has stored Slack's answer
 	// to the post of the card.
 	timing := regexp.MustCompile(`"a server starts slowly; |"the clicked version is not recorded yet"`)
@@ -51,7 +54,7 @@ func TestLogAsJSON(t *testing.T) {
 		}
 	}
 	for _, msg := range []string{"a request waits for people", "a request was decided", "tool ran"} {
-		if seen[msg] != 1 {
+		if seen[msg] != 2 {
 			t.Errorf("%q was logged %d times: %v", msg, seen[msg], seen)
 		}
 	}

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,10 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
@@ -63,7 +68,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.behind.ServeHTTP(w, r)
 }
 
-// TestRotatedSecrets replaces every secret of a running bot in the secret's file. After that, the servers refuse the
+// TestRotatedSecrets replaces every secret of a running bot with Socket Mode in the secret's file. After that, the servers refuse the
 // old secrets, and the bot continues without a restart. The bot does not use a token of another bot.
 func TestRotatedSecrets(t *testing.T) {
 	t.Parallel()
@@ -144,6 +149,58 @@ func TestRotatedSecrets(t *testing.T) {
 				t.Errorf("the log contains %s", form)
 			}
 		}
+	}
+}
+
+// TestRotatedSigningSecret replaces the signing secret of a running bot in the secret's file. The bot then accepts only
+// requests that are signed with the new secret.
+func TestRotatedSigningSecret(t *testing.T) {
+	t.Parallel()
+	p := openProcessHarness(t).overHTTP()
+	file, fresh := filepath.Join(p.dir, "signing"), strings.Repeat("0a1b", 8)
+	set := func(secret string) {
+		if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(workspace.DemoSigningSecret)
+	p.env = append(p.env, "SLACK_SIGNING_SECRET=", "SLACK_SIGNING_SECRET_FILE="+file)
+	running, _ := p.serve()
+	at := "http://" + running.says(`listening for Slack's requests.* address=(\S+)`) + "/slack/events"
+	answers := func(secret string) int {
+		t.Helper()
+		const body = `{"type":"url_verification","challenge":"c"}`
+		now := strconv.FormatInt(time.Now().Unix(), 10)
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte("v0:" + now + ":" + body))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("X-Slack-Request-Timestamp", now)
+		r.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if first, second := answers(workspace.DemoSigningSecret), answers(fresh); first != http.StatusOK || second != http.StatusUnauthorized {
+		t.Errorf("before: the first secret gives %d, the second %d", first, second)
+	}
+	set(fresh)
+	hangup(t, running)
+	running.says(`secrets changed in their files, and the new ones are used.*(SLACK_SIGNING_SECRET)`)
+	if first, second := answers(workspace.DemoSigningSecret), answers(fresh); first != http.StatusUnauthorized || second != http.StatusOK {
+		t.Errorf("after: the first secret gives %d, the second %d", first, second)
+	}
+	if err := running.end(syscall.SIGTERM); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if strings.Contains(running.text(), fresh) {
+		t.Error("the log contains the secret")
 	}
 }
 

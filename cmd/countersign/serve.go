@@ -59,7 +59,7 @@ func serve(cmd *cobra.Command) error {
 
 // serveWith runs serve with an environment that was already read.
 func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
-	tracer, err := openTraces(ctx, time.Now, log)
+	tracer, err := openTraces(ctx, env, time.Now, log)
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 
 // openTraces returns the tracer that the environment configures. If the environment configures no traces, openTraces
 // returns nil.
-func openTraces(ctx context.Context, now func() time.Time, log *slog.Logger) (*tracing.Tracer, error) {
-	t, err := tracing.FromEnv(ctx, os.Getenv, tracing.Service{Version: version(), Instance: cli.ProcessName()}, now, log)
+func openTraces(ctx context.Context, env config.Env, now func() time.Time, log *slog.Logger) (*tracing.Tracer, error) {
+	t, err := tracing.FromEnv(ctx, os.Getenv, env.TraceHeaders.Reveal(), tracing.Service{Version: version(), Instance: cli.ProcessName()}, now, log)
 	if err != nil {
 		return nil, cli.Misused("%w", err)
 	}

@@ -150,10 +150,10 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestRunbook checks that each alert is in cases and has an entry in the runbook. Each entry of the runbook must belong
-// to an alert. The queries of the alerts may use only metrics that the bot has. The file must be valid in Prometheus 2.
-// This check finds a summary with an unquoted comma, because the text after the comma then becomes an invalid name of
-// an annotation.
+// TestRunbook checks that each alert is in cases, has an entry in the runbook, and points to this entry. Each entry of
+// the runbook must belong to an alert. The queries of the alerts may use only metrics that the bot has. The file must be
+// valid in Prometheus 2. This check finds a summary with an unquoted comma, because the text after the comma then
+// becomes an invalid name of an annotation.
 func TestRunbook(t *testing.T) {
 	groups, errs := rulefmt.ParseFile(alertsFile, false, model.LegacyValidation, language, slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
@@ -173,6 +173,9 @@ func TestRunbook(t *testing.T) {
 			alerts = append(alerts, r.Alert)
 			if _, ok := cases[r.Alert]; !ok {
 				t.Errorf("%s has no case", r.Alert)
+			}
+			if want := "docs/operate.md#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+				t.Errorf("%s has the runbook_url %q instead of %s", r.Alert, r.Annotations["runbook_url"], want)
 			}
 			known(t, r.Alert, r.Expr)
 		}

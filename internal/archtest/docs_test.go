@@ -160,6 +160,49 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
+// TestNamedRuns finds commands such as `go test ./bot -run Click` on a page that would run no test. A command that names
+// one script (Scripts/NAME) needs a script of this name.
+func TestNamedRuns(t *testing.T) {
+	run := regexp.MustCompile("`(?:[A-Z_]+=(?:\"[^\"]*\"|\\S+) )*go (?:-C (\\S+) )?test (?:\\./)?(\\S*?) ?-run '?([^' `]+)'?[^`]*`")
+	declared := regexp.MustCompile(`(?m)^func (Test\w*)\(`)
+	runs := 0
+	for _, page := range pages(t) {
+		for _, m := range run.FindAllStringSubmatch(strings.ReplaceAll(readPage(t, page), "\n", " "), -1) {
+			runs++
+			if m[3] == "^$" { // a benchmark
+				continue
+			}
+			dir := filepath.Join(root(t), filepath.FromSlash(m[1]), filepath.FromSlash(m[2]))
+			test, script, _ := strings.Cut(strings.ReplaceAll(m[3], `\|`, "|"), "/")
+			files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, d := range declared.FindAllStringSubmatch(string(text), -1) {
+					found = append(found, d[1])
+				}
+			}
+			for part := range strings.SplitSeq(test, "|") {
+				if !slices.ContainsFunc(found, regexp.MustCompile(part).MatchString) {
+					t.Errorf("%s: %s runs no test for %s", page, m[0], part)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, "testdata/script", script+".txtar")); test == "Scripts" && script != "" && err != nil {
+				t.Errorf("%s: %s: %v", page, m[0], err)
+			}
+		}
+	}
+	if runs < 30 {
+		t.Errorf("only %d commands were found", runs)
+	}
+}
+
 // TestNamedCode finds names of code that do not exist, for example after a rename. CONTRIBUTING.md names code together
 // with its file, as in `Workflow.Workers` (`jobs.go`). A file with this name must declare the name.
 func TestNamedCode(t *testing.T) {

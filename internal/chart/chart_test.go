@@ -54,6 +54,7 @@ var settings = map[string]map[string]any{
 			"metricsFrom": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "monitoring"}},
 			"egress":      []any{map[string]any{"ports": []any{map[string]any{"protocol": "TCP", "port": 443}}}},
 		},
+		"traces":      map[string]any{"endpoint": "https://traces.example.com:4318", "secret": "countersign-traces"},
 		"tolerations": []any{map[string]any{"key": "bots", "operator": "Exists"}}, "nodeSelector": map[string]any{"kubernetes.io/os": "linux"},
 	}),
 }
@@ -164,6 +165,7 @@ func TestWrongValues(t *testing.T) {
 		"no secret of Slack":             {values(map[string]any{"slack": map[string]any{}}), "secret"},
 		"a misspelt key":                 {values(map[string]any{"replicas": 3}), "replicas"},
 		"a database without its address": {values(map[string]any{"store": map[string]any{"kind": "postgres"}}), "secret"},
+		"headers for no receiver":        {values(map[string]any{"traces": map[string]any{"secret": "t"}}), "endpoint"},
 		"another kind of store":          {values(map[string]any{"store": map[string]any{"kind": "sqlite"}}), "kind"},
 		"neither a key nor an endpoint":  {values(map[string]any{"model": map[string]any{"name": "m"}}), "model"},
 		"too many replicas for Slack":    {values(map[string]any{"store": map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 6}}}), "replicas"},

@@ -23,7 +23,7 @@ type entry struct {
 	mode int64
 }
 
-// texts lists the text files in every archive.
+// texts lists the licences, the pages and the deployment files, which are in every archive and package.
 func (r *release) texts() []entry {
 	all := []entry{
 		{"LICENSE", filepath.Join(r.dir, "LICENSE"), 0o644},
@@ -37,7 +37,7 @@ func (r *release) texts() []entry {
 			all = append(all, entry{"docs/" + filepath.Base(page), page, 0o644})
 		}
 	}
-	return all
+	return append(all, r.deployed...)
 }
 
 // archives writes an archive for each platform. Windows gets a .zip, and the other platforms get a .tar.gz.
@@ -52,9 +52,6 @@ func (r *release) archives() error {
 		}
 		for _, script := range r.completions {
 			all = append(all, entry{"completions/" + filepath.Base(filepath.Dir(script)) + "/" + filepath.Base(script), script, 0o644})
-		}
-		if b.os == "linux" {
-			all = append(all, entry{"countersign.service", filepath.Join(r.dir, "cmd/countersign/deploy/systemd/countersign.service"), 0o644})
 		}
 		slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 		folder := filepath.Base(r.name(b.String()))

@@ -1,5 +1,5 @@
 // Command release makes all files that are published for one commit. These files are archives and packages with the
-// programs, a container image, a software bill of materials, and a list of checksums. The command needs git, Go, and
+// programs, a container image, a Helm chart, a software bill of materials, and a list of checksums. The command needs git, Go, and
 // network access for Go modules only. Two runs on the same commit write the same bytes.
 //
 // The command is a separate module, so that the product does not depend on the modules that only the release needs.
@@ -8,6 +8,7 @@
 //	build.go     the programs, for each platform
 //	licences.go  the licences of the published modules
 //	sbom.go      the bill of materials
+//	deploy.go    the deployment files, and the Helm chart
 //	archive.go   archives, and the checksums
 //	packages.go  .deb and .rpm
 //	image.go     the container image
@@ -71,7 +72,7 @@ func run(out, version string, short bool) error {
 	if err := r.build(targets); err != nil {
 		return err
 	}
-	for _, step := range []func() error{r.describe, r.licences, r.archives, r.packages, r.image, r.bill, r.checksums} {
+	for _, step := range []func() error{r.describe, r.licences, r.deployment, r.archives, r.packages, r.chart, r.image, r.bill, r.checksums} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -88,5 +89,6 @@ type release struct {
 	built    []built
 	modules  []module // modules in the programs
 	licensed []licensed
+	deployed []entry // deployment files
 	described
 }

@@ -27,7 +27,7 @@ func (r *release) packages() error {
 }
 
 func (r *release) pack(b built, format string) error {
-	deploy := filepath.Join(r.dir, "cmd/countersign/deploy")
+	deploy := filepath.Join(r.dir, deployFolder)
 	var contents files.Contents
 	add := func(from, to string, mode os.FileMode) {
 		contents = append(contents, &files.Content{Source: from, Destination: to, FileInfo: &files.ContentFileInfo{Mode: mode, MTime: r.date, Owner: "root", Group: "root"}})
@@ -45,9 +45,6 @@ func (r *release) pack(b built, format string) error {
 	for _, f := range r.texts() {
 		add(f.from, "/usr/share/doc/countersign/"+f.path, 0o644)
 	}
-	add(filepath.Join(deploy, "countersign.yaml"), "/usr/share/doc/countersign/countersign.yaml", 0o644)
-	add(filepath.Join(deploy, "prometheus/alerts.yaml"), "/usr/share/doc/countersign/alerts.yaml", 0o644)
-	add(filepath.Join(deploy, "grafana/countersign.json"), "/usr/share/doc/countersign/dashboard.json", 0o644)
 	add(filepath.Join(deploy, "systemd/countersign.service"), "/usr/lib/systemd/system/countersign.service", 0o644)
 	contents = append(contents,
 		&files.Content{

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"crypto/x509"
 	"errors"
@@ -206,14 +207,86 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestPackageHasDocs looks for some pages of the documentation in the unpacked package, because the program's messages
-// refer to such pages.
-func TestPackageHasDocs(t *testing.T) {
-	root := unpackDeb(t)
-	for _, page := range []string{"README.md", "docs/postgres.md", "docs/operate.md", "docs/card.png"} {
-		if info, err := os.Stat(filepath.Join(root, "usr/share/doc/countersign", page)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", page, err)
+// TestContents looks for files in the unpacked package and in the unpacked archive. Both have the pages of the
+// documentation, because the program's messages refer to these pages. Both have all files to which docs/deploy.md
+// refers, and all files that the Compose file mounts.
+func TestContents(t *testing.T) {
+	page, err := os.ReadFile("../../docs/deploy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compose, err := os.ReadFile("../../cmd/countersign/deploy/compose/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := []string{
+		"LICENSE", "THIRD-PARTY-LICENSES.txt", "README.md", "docs/postgres.md", "docs/operate.md", "docs/card.png",
+		"deploy/countersign.yaml", "deploy/prometheus/alerts.yaml", "deploy/grafana/countersign.json", "deploy/compose/compose.yaml",
+		"deploy/systemd/countersign.service", "deploy/systemd/environment", "deploy/helm/countersign/values.schema.json",
+	}
+	for _, m := range regexp.MustCompile(`\bDEPLOY/([a-z][a-z./]*[a-z])`).FindAllSubmatch(page, -1) {
+		both = append(both, "deploy/"+string(m[1]))
+	}
+	for _, m := range regexp.MustCompile(`- (\.\.?/\S+):/etc/(?:prometheus|grafana)/`).FindAllSubmatch(compose, -1) {
+		both = append(both, filepath.Join("deploy/compose", string(m[1])))
+	}
+	if len(both) < 20 {
+		t.Errorf("docs/deploy.md and the Compose file name too few files: %q", both)
+	}
+	deb, archive := unpackDeb(t), t.TempDir()
+	untar(t, one(t, "_linux_amd64.tar.gz"), archive)
+	top, err := filepath.Glob(filepath.Join(archive, "countersign_*"))
+	if err != nil || len(top) != 1 {
+		t.Fatal(top, err)
+	}
+	for root, files := range map[string][]string{
+		top[0]: {
+			"countersign", "countersign-hook", "man/countersign.1", "man/countersign-serve.1",
+			"completions/bash/countersign", "completions/zsh/_countersign", "completions/fish/countersign-hook.fish",
+		},
+		filepath.Join(deb, "usr/share/doc/countersign"): {
+			"../../../bin/countersign", "../../../bin/countersign-hook", "../../man/man1/countersign.1", "../../man/man1/countersign-serve.1",
+			"../../bash-completion/completions/countersign", "../../zsh/site-functions/_countersign", "../../fish/vendor_completions.d/countersign-hook.fish",
+			"../../../lib/systemd/system/countersign.service", "../../../../etc/countersign/environment",
+		},
+	} {
+		for _, file := range slices.Concat(both, files) {
+			if info, err := os.Stat(filepath.Join(root, file)); err != nil || info.Size() == 0 {
+				t.Errorf("%s: %v", file, err)
+			}
 		}
+	}
+}
+
+// The published chart and its image have the version of the release. The chart in the package is the same.
+func TestChart(t *testing.T) {
+	dir := t.TempDir()
+	untar(t, one(t, "_chart.tgz"), dir)
+	version := regexp.MustCompile(`countersign_(.*)_chart.tgz`).FindStringSubmatch(one(t, "_chart.tgz"))[1]
+	text, err := os.ReadFile(filepath.Join(dir, "countersign/Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "\nversion: "+version+"\nappVersion: "+version+"\n") {
+		t.Errorf("Chart.yaml of the release %s is\n%s", version, text)
+	}
+	packed, err := os.ReadFile(filepath.Join(unpackDeb(t), "usr/share/doc/countersign", chartFolder, "Chart.yaml"))
+	if err != nil || !bytes.Equal(packed, text) {
+		t.Errorf("Chart.yaml of the package is\n%s\n%v", packed, err)
+	}
+	for _, file := range []string{"values.yaml", "values.schema.json", "templates/_helpers.tpl", "templates/workload.yaml"} {
+		if _, err := os.Stat(filepath.Join(dir, "countersign", file)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// If Chart.yaml has other versions than those that the release replaces, the release fails.
+func TestChartWithVersion(t *testing.T) {
+	r := &release{source: source{dir: t.TempDir(), version: "v0.2.0"}, work: t.TempDir()}
+	write(t, filepath.Join(r.dir, deployFolder, "helm/countersign/Chart.yaml"), "name: countersign\nversion: 0.1.0\nappVersion: 0.0.0\n")
+	if path, err := r.stampChart(); err == nil {
+		t.Errorf("the release wrote %s", path)
 	}
 }
 
@@ -306,6 +379,14 @@ func untar(t *testing.T, file, dir string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	if strings.HasSuffix(file, "gz") {
+		unzipped, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extract(t, tar.NewReader(unzipped), dir)
+		return
+	}
 	extract(t, tar.NewReader(f), dir)
 }
 

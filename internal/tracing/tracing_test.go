@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,8 +56,12 @@ func TestFromEnv(t *testing.T) {
 		{env: map[string]string{"OTEL_SDK_DISABLED": "TRUE", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}},
 		{env: map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, refuse: "OTEL_TRACES_EXPORTER"},
 		{env: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, refuse: "OTEL_EXPORTER_OTLP_PROTOCOL"},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, refuse: "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, on: true},
+		{env: map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, refuse: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
+		{env: map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "x-key"}, refuse: "OTEL_EXPORTER_OTLP_HEADERS"},
 	} {
-		tracer, err := tracing.FromEnv(t.Context(), func(name string) string { return tt.env[name] }, tracing.Service{}, nil, log)
+		tracer, err := tracing.FromEnv(t.Context(), func(name string) string { return tt.env[name] }, tt.env["OTEL_EXPORTER_OTLP_HEADERS"], tracing.Service{}, nil, log)
 		switch {
 		case tt.refuse != "":
 			if !errors.Is(err, tracing.ErrVariable) || !strings.Contains(err.Error(), tt.refuse) {
@@ -98,13 +106,11 @@ func TestOverGRPC(t *testing.T) {
 		server.Stop()
 		serving.Wait()
 	})
-	env := map[string]string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + l.Addr().String(), "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_HEADERS": "x-key=of-the-collector",
-	}
+	env := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + l.Addr().String(), "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
 	for name, value := range env {
 		t.Setenv(name, value)
 	}
-	tracer, err := tracing.FromEnv(t.Context(), func(name string) string { return env[name] }, tracing.Service{Version: "1.2.3"}, nil, slog.New(slog.DiscardHandler))
+	tracer, err := tracing.FromEnv(t.Context(), func(name string) string { return env[name] }, "x-team=bots, x-key=of%2Dthe-collector", tracing.Service{Version: "1.2.3"}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +129,43 @@ func TestOverGRPC(t *testing.T) {
 	}
 	if text := redact.Text("the key is of-the-collector"); strings.Contains(text, "collector") {
 		t.Error(text)
+	}
+}
+
+// TestProbe tries receivers over both protocols. A receiver gets a message without spans, and the headers.
+func TestProbe(t *testing.T) {
+	clear(t)
+	got := make(chan string, 2)
+	var status atomic.Int32
+	status.Store(http.StatusOK)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Method + " " + r.URL.Path + " " + r.Header.Get("x-key")
+		w.WriteHeader(int(status.Load()))
+	}))
+	defer web.Close()
+	probe := func(endpoint, protocol string) (string, error) {
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+		t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+		return tracing.Probe(t.Context(), os.Getenv, "x-key=sesame")
+	}
+	if address, err := probe("", ""); address != "" || err != nil {
+		t.Errorf("without a receiver: %q, %v", address, err)
+	}
+	if address, err := probe(web.URL, ""); address != web.URL || err != nil {
+		t.Fatalf("%q, %v", address, err)
+	}
+	if in := <-got; in != "POST /v1/traces sesame" {
+		t.Errorf("the receiver got %q", in)
+	}
+	status.Store(http.StatusUnauthorized)
+	if _, err := probe(web.URL, ""); err == nil || errors.Is(err, tracing.ErrVariable) || !strings.Contains(err.Error(), "401") {
+		t.Errorf("a refused key: %v", err)
+	}
+	if _, err := probe("http://127.0.0.1:1", "grpc"); err == nil || errors.Is(err, tracing.ErrVariable) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if _, err := probe(web.URL, "http/json"); !errors.Is(err, tracing.ErrVariable) {
+		t.Errorf("a wrong protocol: %v", err)
 	}
 }
 

@@ -82,7 +82,9 @@ func (d *Doctor) Examine(ctx context.Context) {
 	}
 	if env.Store.Path != "" {
 		d.store(ctx, env)
+		d.heads(ctx, env.Audit)
 	}
+	d.traces(ctx, env)
 	d.gateway(ctx, env, policy)
 	d.hooks()
 }
@@ -134,6 +136,9 @@ func (d *Doctor) environment() config.Env {
 		case "SLACK_API_URL":
 			env.BotToken, env.Rotation = "", config.Rotation{}
 		}
+	}
+	if env.AdminAddr != "" && !onThisMachine(env.AdminAddr) {
+		d.warn(env.AdminAddr+" can be reached from other machines, and everybody there can read the metrics and /readyz", "let only Prometheus and the health checks reach it, or listen at 127.0.0.1")
 	}
 	if len(wrong.Errors()) == 0 {
 		d.ok("every variable that serve needs is set (%s)", env.Transport)

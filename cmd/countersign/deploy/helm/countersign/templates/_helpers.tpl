@@ -108,6 +108,14 @@ spec:
           value: /run/secrets/signing/receipt-key
         {{- end }}
         {{- end }}
+        {{- with .Values.traces.endpoint }}
+        - name: OTEL_EXPORTER_OTLP_ENDPOINT
+          value: {{ . | quote }}
+        {{- end }}
+        {{- if .Values.traces.secret }}
+        - name: OTEL_EXPORTER_OTLP_HEADERS_FILE
+          value: /run/secrets/traces/headers
+        {{- end }}
         - name: COUNTERSIGN_LOG
           value: {{ .Values.logLevel }}
         - name: COUNTERSIGN_STOP_WAIT
@@ -153,6 +161,9 @@ spec:
         {{- if .Values.model.secret }}
         - {name: model, mountPath: /run/secrets/model, readOnly: true}
         {{- end }}
+        {{- if .Values.traces.secret }}
+        - {name: traces, mountPath: /run/secrets/traces, readOnly: true}
+        {{- end }}
         {{- if eq .Values.store.kind "postgres" }}
         - {name: database, mountPath: /run/secrets/database, readOnly: true}
         - {name: signing, mountPath: /run/secrets/signing, readOnly: true}
@@ -170,6 +181,12 @@ spec:
         defaultMode: 0440
     {{- with .Values.model.secret }}
     - name: model
+      secret:
+        secretName: {{ . }}
+        defaultMode: 0440
+    {{- end }}
+    {{- with .Values.traces.secret }}
+    - name: traces
       secret:
         secretName: {{ . }}
         defaultMode: 0440
