@@ -21,6 +21,9 @@ import (
 // few seconds. A build for another platform takes minutes, because the cache has none of its packages.
 func TestOtherPlatforms(t *testing.T) {
 	testkit.SkipIfShort(t)
+	if !testkit.CI() {
+		t.Skip("with CI=true only, because it takes eight seconds of processor time")
+	}
 	for _, platform := range []string{"darwin/arm64", "windows/amd64"} {
 		t.Run(platform, func(t *testing.T) {
 			t.Parallel()
