@@ -9,11 +9,15 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	jose "github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/policycmd"
 )
 
 // An agent with an access token requests a call on behalf of the Team Lead. The token proves that the call is for the
@@ -88,4 +92,15 @@ clients:
 		t.Errorf("the challenge is %s", r.Header.Get("WWW-Authenticate"))
 	}
 	desk.wants(desk.do(http.MethodPost, "/v1/requests/"+id+"/withdraw", ""), http.StatusOK, "withdrawn")
+	if err := bot.end(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openstore.File(p.store())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if calls, err := policycmd.StoredFixtures(t.Context(), db); err != nil || len(calls) != 1 || calls[0].Client != "desk" || calls[0].For != "U0002" || !calls[0].Proven {
+		t.Errorf("as a fixture, the call is %+v (%v)", calls, err)
+	}
 }
