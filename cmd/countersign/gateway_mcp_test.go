@@ -243,6 +243,12 @@ func TestMCP(t *testing.T) {
 		}
 	}
 
+	// A call that ran and failed is an error, and the client gets the tool's words.
+	failed := current.calls("issue_refund", strings.Replace(refundOf("11"), "ORD-123", "ORD-999", 1))
+	current.waits("waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Refund of $11.00")
+	current.wants(<-failed, "execution-error", "ran and failed", "There is no order ORD-999")
+
 	// The client connects through a process. If the client interrupts a call, the call is abandoned, but not withdrawn.
 	for i, version := range []string{"", "2025-11-25"} {
 		c := openMCPProcess(t, ci.base, ciToken, version)

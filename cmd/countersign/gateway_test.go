@@ -333,7 +333,17 @@ func TestGatewayEnds(t *testing.T) {
 	low := ci.wants(ci.ask("l-1", `{"tool":"search_orders","args":{"query":"ORD-123"}}`), http.StatusOK, "approved")
 	hash := low.text("args_sha256")
 	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/claim", `{"args_sha256":"`+hash+`"}`), http.StatusOK, "running")
-	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/outcome", `{"status":"failed","text":"no"}`), http.StatusOK, "failed")
+	if ended := ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/outcome", `{"status":"failed","text":"no"}`), http.StatusOK, "failed"); ended.text("disposition") != "execution-error" {
+		t.Errorf("the failed search is %s", ended.Original)
+	}
+	low = ci.wants(ci.ask("l-2", `{"tool":"search_orders","args":{"query":"ORD-123"}}`), http.StatusOK, "approved")
+	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/claim", `{"args_sha256":"`+hash+`"}`), http.StatusOK, "running")
+	for _, c := range [][2]string{{"unknown", "outcome-unknown"}, {"succeeded", "approved-executed"}} {
+		ended := ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/outcome", `{"status":"`+c[0]+`","text":"?"}`), http.StatusOK, c[0])
+		if ended.text("disposition") != c[1] {
+			t.Errorf("the outcome %s is %s", c[0], ended.Original)
+		}
+	}
 
 	ran := ci.wants(ci.ask("e-1", `{"mode":"execute","tool":"search_orders","args":{"query":"ORD-123"},"wait":55}`), http.StatusOK, "succeeded")
 	if !strings.Contains(ran.text("result"), "ORD-123") || ran.text("receipt") != "" {

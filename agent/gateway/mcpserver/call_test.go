@@ -59,6 +59,23 @@ func TestLostCall(t *testing.T) {
 	}
 }
 
+// The answer about a run that ended has the disposition in _meta. The text says the same, and only the result of a run
+// that succeeded is not an error.
+func TestDispositionsOfResults(t *testing.T) {
+	for disposition, want := range map[string]string{
+		"approved-executed":   `"text":"done"`,
+		"execution-error":     "The call ran and failed: done",
+		"outcome-unknown":     "The call may have run: its outcome is not known.",
+		"denied-not-executed": "The call did not run",
+	} {
+		out := finished(&gateway.State{ID: "req_1", Disposition: disposition, Result: "done"}, &view.CallerRequest{Execution: &approvers.Execution{}}, false)
+		text, err := json.Marshal(out)
+		if err != nil || out.Meta[dispositionKey] != disposition || out.IsError != (disposition != "approved-executed") || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s, %v", disposition, text, err)
+		}
+	}
+}
+
 // noCallers is a workflow that no caller changes.
 type noCallers struct{ gateway.Callers }
 
