@@ -212,7 +212,7 @@ func TestMCP(t *testing.T) {
 		if got := strings.Join(names, " "); got != "issue_refund search_orders send_email countersign.answer countersign.result countersign.withdraw" {
 			t.Errorf("the tools are %s", got)
 		}
-		if init := c.InitializeResult(); strings.Contains(init.Instructions, "shop") || c.T == nil {
+		if init := c.InitializeResult(); !strings.HasPrefix(init.Instructions, "Some of these tools wait until people have approved the call.") {
 			t.Errorf("the instructions are %s", init.Instructions)
 		}
 		c.wants(c.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "ORD-123")
