@@ -210,6 +210,7 @@ func TestGatewayDecide(t *testing.T) {
 	if first.text("args_sha256") != tokenHash(args) || fmt.Sprint(first.Body["waits_for"]) != "[Team Lead]" || first.text("expires_at") == "" || first.text("state") != "s-1" {
 		t.Errorf("a new request is %s", first.Original)
 	}
+	launch(t, p.dir, p.env, "pending").says(`(asked by CI bot \(caller:ci\) in the client ci,)`)
 	if again := ci.wants(ci.ask("call-1", refund+`}`), http.StatusAccepted, "pending"); again.text("id") != id || again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("a repetition is %s %v", again.Original, again.Header)
 	}
