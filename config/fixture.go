@@ -20,7 +20,8 @@ type Fixture struct {
 	Authors    []string // user ids of the other authors of the model's input
 	Client     string   // the client that asks. Then Requesters, Authors, Agent, Channel and DM are empty. Empty: a person asks
 	Mode       approvers.CallerMode
-	For        string // user id of the person for whom the client says that it acts; empty: nobody
+	For        string // user id of the person for whom the client acts; empty: nobody
+	Proven     bool   // an access token proves that the client acts for this person
 	Agent      string // empty: the first agent of the policy
 	Channel    string
 	DM         bool
@@ -72,7 +73,7 @@ func ParseFixtures(name string, data []byte) ([]Fixture, error) {
 
 func readFixture(v yamldoc.Value) Fixture {
 	x := Fixture{Line: v.Line(), Args: json.RawMessage("{}")}
-	f := v.Fields("name", "tool", "args", "client", "mode", "on_behalf_of", "requester", "authors", "agent", "channel", "dm", "at", "expect")
+	f := v.Fields("name", "tool", "args", "client", "mode", "on_behalf_of", "proven", "requester", "authors", "agent", "channel", "dm", "at", "expect")
 	x.Name, _ = f.Free("name", "what the fixture is about")
 	if f.Has("tool") {
 		var ok bool
@@ -113,7 +114,11 @@ func readClientOf(f yamldoc.Fields, x *Fixture) {
 	if who := readUsers(f, "on_behalf_of"); len(who) > 0 {
 		x.For = who[0]
 	}
-	for _, key := range []string{"mode", "on_behalf_of"} {
+	f.Flag("proven", &x.Proven)
+	if f.Has("proven") && f.Has("client") && !f.Has("on_behalf_of") {
+		f["proven"].Wrong("belongs to a call on behalf of a person", "add on_behalf_of: and the person's user id, or remove proven")
+	}
+	for _, key := range []string{"mode", "on_behalf_of", "proven"} {
 		if f.Has(key) && !f.Has("client") {
 			f[key].Wrong("belongs to a call of a client", "add client: and its name, or remove "+key)
 		}

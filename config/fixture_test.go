@@ -32,6 +32,7 @@ func TestFixtures(t *testing.T) {
 - {tool: search_orders, expect: {who: []}}
 - tool: raw
   args: '{"not": json'
+- {tool: issue_refund, client: desk, mode: execute, on_behalf_of: U0100, proven: true}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +47,7 @@ func TestFixtures(t *testing.T) {
 		},
 		{Line: 12, Tool: "search_orders", Args: json.RawMessage(`{}`), Expect: config.Expectation{Who: []string{}}},
 		{Line: 13, Tool: "raw", Args: json.RawMessage(`{"not": json`)},
+		{Line: 15, Tool: "issue_refund", Args: json.RawMessage(`{}`), Client: "desk", Mode: approvers.ExecuteMode, For: "U0100", Proven: true},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%d fixtures", len(got))
@@ -85,6 +87,8 @@ func TestFixtureProblems(t *testing.T) {
 		"an empty file":    {"# nothing\n", "f.yaml: is empty; docs/explain.md has an example to begin with"},
 		"no end":           {"- {tool: x, args: &a {again: *a}}\n", "[0].args: is nested deeper than 50 levels; does an alias repeat a value in itself?"},
 		"no end of a list": {"- {tool: x, args: {a: &a [*a, *a]}}\n", "[0].args: is nested deeper than 50 levels"},
+		"no client":        {"- {tool: x, on_behalf_of: U0100, proven: true}\n", "f.yaml:1:42: [0].proven: belongs to a call of a client; add client: and its name, or remove proven"},
+		"nobody proven":    {"- {tool: x, client: ci, proven: true}\n", "f.yaml:1:33: [0].proven: belongs to a call on behalf of a person; add on_behalf_of: and the person's user id"},
 		"no bracket":       {"- {tool: x, args: {a: 1}\n", "f.yaml:1:3: the brace { is never closed"},
 	} {
 		_, err := config.ParseFixtures("f.yaml", []byte(c.text))

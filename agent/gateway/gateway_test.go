@@ -244,6 +244,33 @@ func TestLostRequests(t *testing.T) {
 	}
 }
 
+// The state of a request has the disposition that follows from the run. Until the run has ended, there is none.
+func TestDispositions(t *testing.T) {
+	for name, c := range map[string]struct {
+		run         approvers.ExecutionState
+		unrun       bool
+		request     approvers.State
+		outcome     approvers.Outcome
+		disposition string
+	}{
+		"waits for people":        {request: approvers.Pending},
+		"approved":                {request: approvers.Approved},
+		"runs":                    {run: approvers.ExecutionExecuting, request: approvers.Consumed},
+		"ran":                     {run: approvers.ExecutionSucceeded, request: approvers.Consumed, outcome: approvers.OutcomeExecuted, disposition: "approved-executed"},
+		"ran and failed":          {run: approvers.ExecutionFailed, request: approvers.Consumed, outcome: approvers.OutcomeError, disposition: "execution-error"},
+		"failed before it ran":    {run: approvers.ExecutionFailed, unrun: true, request: approvers.Consumed, outcome: approvers.OutcomeError, disposition: "denied-not-executed"},
+		"ran with unknown result": {run: approvers.ExecutionUnknown, request: approvers.Consumed, outcome: approvers.OutcomeUnknown, disposition: "outcome-unknown"},
+		"rejected":                {request: approvers.Rejected, outcome: approvers.OutcomeRejected, disposition: "denied-not-executed"},
+	} {
+		r := edited(`{"a":1}`)
+		r.Request.State, r.Call.Outcome = c.request, c.outcome
+		r.Execution.State, r.Execution.Unrun = c.run, c.unrun
+		if s, err := testGateway(t, fakeCallers{}, nil).stateOf(r); err != nil || s.Disposition != c.disposition {
+			t.Errorf("%s: the status is %s and the disposition %q, want %q (%v)", name, s.Status, s.Disposition, c.disposition, err)
+		}
+	}
+}
+
 // The status unknown can change, because people may report the outcome. If the records of the run are lost, nobody can
 // report the outcome, so a stream of events ends.
 func TestStreamOfUnknown(t *testing.T) {

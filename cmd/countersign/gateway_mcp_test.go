@@ -211,7 +211,7 @@ func TestMCP(t *testing.T) {
 		if got := strings.Join(names, " "); got != "issue_refund search_orders send_email countersign.answer countersign.result countersign.withdraw" {
 			t.Errorf("the tools are %s", got)
 		}
-		if init := c.InitializeResult(); strings.Contains(init.Instructions, "shop") || c.T == nil {
+		if init := c.InitializeResult(); !strings.HasPrefix(init.Instructions, "Some of these tools wait until people have approved the call.") {
 			t.Errorf("the instructions are %s", init.Instructions)
 		}
 		c.wants(c.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", "ORD-123")
@@ -241,6 +241,12 @@ func TestMCP(t *testing.T) {
 			t.Errorf("the requests are %s, %s and %s", first.request(), second.request(), again.request())
 		}
 	}
+
+	// A call that ran and failed is an error, and the client gets the tool's words.
+	failed := current.calls("issue_refund", strings.Replace(refundOf("11"), "ORD-123", "ORD-999", 1))
+	current.waits("waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Refund of $11.00")
+	current.wants(<-failed, "execution-error", "ran and failed", "There is no order ORD-999")
 
 	// The client connects through a process. If the client interrupts a call, the call is abandoned, but not withdrawn.
 	for i, version := range []string{"", "2025-11-25"} {

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"countersign/cmd/countersign/openstore"
+	"countersign/cmd/countersign/policycmd"
 )
 
 // authorizationServer issues access tokens. People who sign in are always the Team Lead.
@@ -131,6 +135,17 @@ clients:
 		t.Errorf("the challenge is %s", r.Header.Get("WWW-Authenticate"))
 	}
 	desk.wants(desk.do(http.MethodPost, "/v1/requests/"+id+"/withdraw", ""), http.StatusOK, "withdrawn")
+	if err := bot.end(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openstore.File(p.store())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if calls, err := policycmd.StoredFixtures(t.Context(), db); err != nil || len(calls) != 1 || calls[0].Client != "desk" || calls[0].For != "U0002" || !calls[0].Proven {
+		t.Errorf("as a fixture, the call is %+v (%v)", calls, err)
+	}
 }
 
 // The Team Lead signs in with an MCP client of the official SDK. The client knows only the address of the endpoint. It

@@ -210,6 +210,7 @@ func TestGatewayDecide(t *testing.T) {
 	if first.text("args_sha256") != tokenHash(args) || fmt.Sprint(first.Body["waits_for"]) != "[Team Lead]" || first.text("expires_at") == "" || first.text("state") != "s-1" {
 		t.Errorf("a new request is %s", first.Original)
 	}
+	launch(t, p.dir, p.env, "pending").says(`(asked by CI bot \(caller:ci\) in the client ci,)`)
 	if again := ci.wants(ci.ask("call-1", refund+`}`), http.StatusAccepted, "pending"); again.text("id") != id || again.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("a repetition is %s %v", again.Original, again.Header)
 	}
@@ -333,7 +334,17 @@ func TestGatewayEnds(t *testing.T) {
 	low := ci.wants(ci.ask("l-1", `{"tool":"search_orders","args":{"query":"ORD-123"}}`), http.StatusOK, "approved")
 	hash := low.text("args_sha256")
 	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/claim", `{"args_sha256":"`+hash+`"}`), http.StatusOK, "running")
-	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/outcome", `{"status":"failed","text":"no"}`), http.StatusOK, "failed")
+	if ended := ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/outcome", `{"status":"failed","text":"no"}`), http.StatusOK, "failed"); ended.text("disposition") != "execution-error" {
+		t.Errorf("the failed search is %s", ended.Original)
+	}
+	low = ci.wants(ci.ask("l-2", `{"tool":"search_orders","args":{"query":"ORD-123"}}`), http.StatusOK, "approved")
+	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/claim", `{"args_sha256":"`+hash+`"}`), http.StatusOK, "running")
+	for _, c := range [][2]string{{"unknown", "outcome-unknown"}, {"succeeded", "approved-executed"}} {
+		ended := ci.wants(ci.do(http.MethodPost, "/v1/requests/"+low.text("id")+"/outcome", `{"status":"`+c[0]+`","text":"?"}`), http.StatusOK, c[0])
+		if ended.text("disposition") != c[1] {
+			t.Errorf("the outcome %s is %s", c[0], ended.Original)
+		}
+	}
 
 	ran := ci.wants(ci.ask("e-1", `{"mode":"execute","tool":"search_orders","args":{"query":"ORD-123"},"wait":55}`), http.StatusOK, "succeeded")
 	if !strings.Contains(ran.text("result"), "ORD-123") || ran.text("receipt") != "" {

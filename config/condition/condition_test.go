@@ -75,6 +75,33 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// A condition reads each fact of the caller. For a call of Countersign's own agent, these facts are empty.
+func TestConditionsOnTheCaller(t *testing.T) {
+	desk := approvers.Caller{Name: "desk", Title: "Help desk", Owner: "T0001/U0007", For: "T0001/U0100", Proven: true, Mode: approvers.DecideMode}
+	facts := approvers.Facts{Args: map[string]any{}, Requester: "caller:desk", Caller: &desk}
+	for with, without := range map[string]string{
+		"caller.name == 'desk'": "caller.name == ''", "caller.owner == 'U0007'": "caller.owner == ''", "caller.acting_for == 'U0100'": "caller.acting_for == ''",
+		"caller.proven": "!caller.proven", "caller.mode == 'decide'": "caller.mode == ''", "requester == 'caller:desk'": "requester != 'caller:desk'",
+	} {
+		for _, c := range []struct {
+			text       string
+			of, ofSelf bool // the values for the client's call, and for a call of Countersign's own agent
+		}{{with, true, false}, {without, false, true}} {
+			cond := compiled(t, c.text)
+			if got, err := cond.Eval(facts); err != nil || got != c.of {
+				t.Errorf("for the client, %s is %t (%v)", c.text, got, err)
+			}
+			if got, err := cond.Eval(approvers.Facts{}); err != nil || got != c.ofSelf {
+				t.Errorf("without a client, %s is %t (%v)", c.text, got, err)
+			}
+		}
+	}
+	desk.Proven, desk.Mode = false, approvers.ExecuteMode
+	if got, err := compiled(t, "caller.acting_for != '' && !caller.proven && caller.mode == 'execute'").Eval(facts); err != nil || !got {
+		t.Errorf("for a claimed person, the condition is %t (%v)", got, err)
+	}
+}
+
 // TestConditionCost checks a condition that needs too much work. The evaluation of this condition fails, so the
 // condition counts as matched. Such a condition must not block other work.
 func TestConditionCost(t *testing.T) {

@@ -162,7 +162,7 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 		return s.refused(x, err)
 	}
 	if known > 0 {
-		limit = max(shortestHold, min(limit, known))
+		limit = min(limit, max(shortestHold, known))
 	}
 	began := s.Now()
 	progress := s.progress(ctx, req)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -59,6 +60,23 @@ func TestLostCall(t *testing.T) {
 	}
 }
 
+// The answer about a run that ended has the disposition in _meta. The text says the same, and only the result of a run
+// that succeeded is not an error.
+func TestDispositionsOfResults(t *testing.T) {
+	for disposition, want := range map[string]string{
+		"approved-executed":   `"text":"done"`,
+		"execution-error":     "The call ran and failed: done",
+		"outcome-unknown":     "The call may have run: its outcome is not known.",
+		"denied-not-executed": "The call did not run",
+	} {
+		out := finished(&gateway.State{ID: "req_1", Disposition: disposition, Result: "done"}, &view.CallerRequest{Execution: &approvers.Execution{}}, false)
+		text, err := json.Marshal(out)
+		if err != nil || out.Meta[dispositionKey] != disposition || out.IsError != (disposition != "approved-executed") || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s, %v", disposition, text, err)
+		}
+	}
+}
+
 // noCallers is a workflow that no caller changes.
 type noCallers struct{ gateway.Callers }
 
@@ -85,6 +103,56 @@ func TestLostCallIsOver(t *testing.T) {
 	x := &exchange{client: approvers.Client{Name: "ci"}, version: modernVersion}
 	if _, err := s.getTask(t.Context(), x, &taskParams{TaskID: "req_1"}); err != nil || !slices.Equal(x.answered, []string{"req_1"}) {
 		t.Errorf("the answer has the last states of %q, %v", x.answered, err)
+	}
+}
+
+// waitingCall has a call that waits for people.
+type waitingCall struct{ gateway.Views }
+
+func (waitingCall) Caller(context.Context, string, string) (view.CallerRequest, error) {
+	own := store.CallerRequest{Caller: approvers.Caller{Name: "ci", Mode: approvers.ExecuteMode}, Request: "req_1"}
+	return view.CallerRequest{
+		Conversation: store.Conversation{Caller: &own}, Call: store.Call{ID: "req_1"}, Request: &approvers.Request{ID: "req_1", State: approvers.Pending}, Policy: &approvers.Policy{},
+	}, nil
+}
+
+// learned has the patience of a client.
+type learned struct {
+	Views
+	patience time.Duration
+}
+
+func (l learned) Patience(context.Context, string) (time.Duration, error) { return l.patience, nil }
+
+// holdingCallers is a workflow in which no request changes.
+type holdingCallers struct{ Callers }
+
+func (holdingCallers) Hold(approvers.Client, string) (<-chan struct{}, func()) { return nil, func() {} }
+
+// A waiting call is held for the time hold of its client. If the client was seen to be less patient, the call is
+// answered earlier, but not before shortestHold.
+func TestHoldEndsBeforeTheClientsPatience(t *testing.T) {
+	for _, c := range []struct{ hold, patience, want time.Duration }{
+		{45 * time.Second, 0, 45 * time.Second}, {45 * time.Second, 20 * time.Second, 20 * time.Second}, {45 * time.Second, time.Minute, 45 * time.Second},
+		{45 * time.Second, time.Second, shortestHold}, {time.Second, 20 * time.Second, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g, err := gateway.New(t.Context(), gateway.Config{
+				Callers: noCallers{}, Views: waitingCall{}, Policy: func() *approvers.Policy { return &approvers.Policy{} }, Key: gateway.NewReceiptKey(), Log: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &Server{Config: Config{Gateway: g, Callers: holdingCallers{}, Views: learned{patience: c.patience}, Now: time.Now}}
+			began, x := time.Now(), &exchange{client: approvers.Client{Name: "ci", Hold: c.hold}}
+			answer, err := s.hold(t.Context(), x, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}}, "req_1", false)
+			if held := time.Since(began); err != nil || held != c.want {
+				t.Errorf("with hold %s and the patience %s, the call is answered after %s (%v), want %s", c.hold, c.patience, held, err, c.want)
+			}
+			if text, err := json.Marshal(answer); err != nil || !strings.Contains(string(text), "The call has no result yet.") {
+				t.Errorf("the answer is %s (%v)", text, err)
+			}
+		})
 	}
 }
 

@@ -156,12 +156,13 @@ func (s Story) summary(proposed Entry, ended string) [][2]string {
 			allowed = append(allowed, who)
 		}
 	}
-	lines := [][2]string{
-		{"What", s.headline()}, {"With", s.arguments()}, {"Asked by", s.everybody(proposed.Facts["requesters"])}, {"In these words", s.words()},
+	lines := append([][2]string{{"What", s.headline()}, {"With", s.arguments()}}, s.askers(proposed.Facts)...)
+	lines = append(lines, [][2]string{
+		{"In these words", s.words()},
 		{"Request", s.Chain}, {"Proposed", moment(proposed.At)}, {"Risk", proposed.Facts["risk"]}, {"Policy", proposed.Facts["policy"]},
 		{"Allowed by", strings.Join(allowed, "\n")}, {"Before the change", strings.Join(fallen, "\n")},
 		{"Against", strings.Join(refused, "\n")}, {"Ended", ended},
-	}
+	}...)
 	kept := lines[:0]
 	for _, l := range lines {
 		if l[1] != "" {

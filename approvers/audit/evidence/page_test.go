@@ -103,6 +103,62 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// The page about a client's call names the client, its owner, and the person for whom it provably acts. If the client
+// runs the tool, the page does not say that Countersign ran it.
+func TestClientsCall(t *testing.T) {
+	s := Story{Chain: "req_1", Names: map[approvers.PersonID]string{"caller:ci": "CI bot", "T1/U2": "Teo", "T1/U3": "Sam"}}
+	proposed := map[string]string{
+		"tool": "deploy", "risk": "high", "verdict": "ask", "stages": "team-lead", "digest": "d1", "asker": "caller:ci", "requesters": "caller:ci,T1/U2,T1/U3", "runs": "ci",
+	}
+	s.add(approvers.AuditProposed, "", proposed, `{"service":"shop"}`)
+	s.add(approvers.AuditApproved, "", map[string]string{"digest": "d1"}, "")
+	s.add(approvers.AuditExecuting, "", map[string]string{"digest": "d1", "try": "1", "runs": "ci"}, "")
+	s.add(approvers.AuditExecuted, "", map[string]string{"digest": "d1", "state": "succeeded"}, "deployed")
+	s.add(approvers.AuditReturned, "", map[string]string{"outcome": "executed"}, "deployed")
+	about := func(s Story, wants ...string) {
+		t.Helper()
+		page := write(t, s)
+		for _, want := range wants {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page lacks %q", want)
+			}
+		}
+		for _, unlike := range []string{"The model", "the model", "<dd>caller:ci", "✗"} {
+			if strings.Contains(page, unlike) {
+				t.Errorf("the page has %q", unlike)
+			}
+		}
+	}
+	about(s,
+		"<dt>Asked by</dt><dd>CI bot (client ci)</dd>", "<dt>On behalf of</dt><dd>Sam (U3)</dd>", "<dt>Owner of the client</dt><dd>Teo (U2)</dd>",
+		"<dt>Tool run by</dt><dd>CI bot (client ci), not by Countersign</dd>",
+		"CI bot (client ci) asked for deploy, on behalf of Sam (U3): high risk, to be allowed by team-lead.",
+		"CI bot (client ci) claimed the call, to run the tool itself.", "CI bot (client ci) reported that the tool ended: succeeded.",
+		"The result for CI bot (client ci) was recorded: executed.", "What the client claimed is what was approved", clientRuns,
+	)
+
+	// Countersign runs this call, which needs no approval. So the store has no request with the client's title.
+	s = Story{Chain: "exec_1"}
+	s.add(approvers.AuditProposed, "", map[string]string{"tool": "search", "risk": "low", "verdict": "auto", "digest": "d1", "asker": "caller:ci", "requesters": "caller:ci,T1/U2"}, "{}")
+	s.add(approvers.AuditExecuting, "", map[string]string{"digest": "d1", "try": "1"}, "")
+	s.add(approvers.AuditExecuted, "", map[string]string{"digest": "d1", "state": "succeeded"}, "")
+	about(s,
+		"<dt>Asked by</dt><dd>the client ci</dd>", "<dt>Owner of the client</dt><dd>U2</dd>", "The client ci asked for search: low risk, which the policy lets run without asking.",
+		"The tool was started.", "The tool ended: succeeded.", "What ran is what was proposed",
+	)
+	if page := write(t, s); strings.Contains(page, "Tool run by") || strings.Contains(page, "On behalf of") {
+		t.Error("the page names somebody who runs the tool, or a person for whom the client acts")
+	}
+
+	// The client withdraws a request.
+	s = Story{Chain: "req_1"}
+	s.add(approvers.AuditProposed, "", proposed, "{}")
+	s.add(approvers.AuditClosed, "caller:ci", map[string]string{"state": "withdrawn"}, "")
+	if _, words := s.Decision(); words != "client ci · withdrawn" {
+		t.Errorf("the list says %q", words)
+	}
+}
+
 // For a call under a grant, the chain's first record says that people must approve. The text about the decision
 // nevertheless names the grant, under which nobody was asked.
 func TestDecisionUnderGrant(t *testing.T) {

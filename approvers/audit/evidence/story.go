@@ -57,13 +57,17 @@ type Page struct {
 	MadeBy  string // login of the person who made the page
 }
 
-// The method returns a person's name and Slack id.
+// The method returns a person's name and Slack id, or a client's title and name.
 func (s Story) who(id approvers.PersonID) string {
 	switch {
 	case id == "":
 		return "the bot"
 	case id.Login() != "":
 		return "the operator " + id.Login()
+	case id.Caller() != "" && s.Names[id] != "":
+		return s.Names[id] + " (client " + id.Caller() + ")"
+	case id.Caller() != "":
+		return "the client " + id.Caller()
 	case s.Names[id] != "":
 		return s.Names[id] + " (" + id.User() + ")"
 	}

@@ -11,15 +11,16 @@ import (
 // sentence describes a record in words.
 func (s Story) sentence(e Entry) string {
 	f, who := e.Facts, s.who(e.Actor)
+	begin := capitalized(who)
 	switch e.Kind {
 	case approvers.AuditProposed:
 		return s.proposed(f)
 	case approvers.AuditShown:
 		return "Slack showed " + s.cardOf(f) + " " + s.where(f) + "."
 	case approvers.AuditDenied:
-		return who + " tried to " + verb(f["kind"]) + " and was refused: " + refusal(f["code"]) + "."
+		return begin + " tried to " + verb(f["kind"]) + " and was refused: " + refusal(f["code"]) + "."
 	case approvers.AuditDecided:
-		return s.decided(f, who)
+		return s.decided(f, begin)
 	case approvers.AuditAdvanced:
 		return "It moved to stage " + f["stage"] + ", with " + f["risk"] + " risk."
 	case approvers.AuditApproved:
@@ -43,22 +44,19 @@ func (s Story) sentence(e Entry) string {
 		}
 		return s.who(approvers.PersonID(f["person"])) + " was added to the stage as " + f["role"] + why + "."
 	case approvers.AuditRemarked:
-		return who + " left " + remark(f["kind"]) + " on the card."
+		return begin + " left " + remark(f["kind"]) + " on the card."
 	case approvers.AuditMessageEdited:
 		return messageEdited(f)
 	case approvers.AuditExecuting:
-		return executing(f)
+		return s.executing(f)
 	case approvers.AuditExecuted:
-		if f["unrun"] != "" {
-			return "The tool was not called."
-		}
-		return "The tool ended: " + f["state"] + "."
+		return s.executed(f)
 	case approvers.AuditUnknown:
 		return whyUnknown[approvers.Loss(f["why"])] + " Whether it acted was not known; people were asked."
 	case approvers.AuditReported:
-		return who + " reported: " + spaced(f["report"]) + "."
+		return begin + " reported: " + spaced(f["report"]) + "."
 	case approvers.AuditReturned:
-		return "The model was given the result: " + spaced(f["outcome"]) + "."
+		return s.returned(f)
 	case approvers.AuditGranted:
 		return "A grant was " + f["what"] + by(approvers.PersonID(or(f["by"], string(e.Actor))), s.who(approvers.PersonID(or(f["by"], string(e.Actor))))) + "."
 	case approvers.AuditErased:
@@ -103,18 +101,26 @@ func inForce(f map[string]string) string {
 }
 
 func (s Story) proposed(f map[string]string) string {
+	line := "The model asked for " + f["tool"]
+	asker := approvers.PersonID(f["asker"])
+	switch {
+	case asker.Caller() != "":
+		line = capitalized(s.who(asker)) + " asked for " + f["tool"]
+		if person := person(f); person != "" {
+			line += ", on behalf of " + s.who(person)
+		}
+	case asker != "":
+		line = "Asked by " + s.who(asker) + ", the model asked for " + f["tool"]
+	}
 	switch f["verdict"] {
 	case "error":
-		return "The model asked for " + f["tool"] + " with a call that could not be accepted; nobody was asked."
+		return line + " with a call that could not be accepted; nobody was asked."
 	case string(approvers.Auto):
-		return "The model asked for " + f["tool"] + ": " + f["risk"] + " risk, which the policy lets run without asking."
+		return line + ": " + f["risk"] + " risk, which the policy lets run without asking."
 	case string(approvers.Observed):
-		return "The model asked for " + f["tool"] + ": " + f["risk"] + " risk. Nothing ran, because the policy only observes."
+		return line + ": " + f["risk"] + " risk. Nothing ran, because the policy only observes."
 	}
-	line := "The model asked for " + f["tool"] + ": " + f["risk"] + " risk"
-	if asker := approvers.PersonID(f["asker"]); asker != "" {
-		line = "Asked by " + s.who(asker) + ", the model asked for " + f["tool"] + ": " + f["risk"] + " risk"
-	}
+	line += ": " + f["risk"] + " risk"
 	if f["stages"] != "" {
 		line += ", to be allowed by " + listed(f["stages"])
 	}
@@ -166,15 +172,38 @@ func closed(e Entry, who string) string {
 // isLost reports whether a record says that a request ended because the store was restored from a backup.
 func isLost(f map[string]string) bool { return f["why"] == string(approvers.LossRestored) }
 
-func executing(f map[string]string) string {
+func (s Story) executing(f map[string]string) string {
 	line := "The tool was started"
 	if try := f["try"]; try != "" && try != "1" {
 		line = "The tool was started again, as try " + try + ", under the same key"
+	}
+	if f["runs"] != "" {
+		line = capitalized(s.who(approvers.CallerID(f["runs"]))) + " claimed the call, to run the tool itself"
 	}
 	if f["grant"] != "" {
 		line += ", under the grant " + f["grant"]
 	}
 	return line + "."
+}
+
+// executed describes the end of a run. Of a client's run, only the client knows the end.
+func (s Story) executed(f map[string]string) string {
+	if f["unrun"] != "" {
+		return "The tool was not called."
+	}
+	if client := s.runner(); client != "" {
+		return capitalized(s.who(client)) + " reported that the tool ended: " + f["state"] + "."
+	}
+	return "The tool ended: " + f["state"] + "."
+}
+
+// returned describes the result of the call. The history does not record when a client reads the result.
+func (s Story) returned(f map[string]string) string {
+	outcome := spaced(f["outcome"])
+	if client := s.client(); client != "" {
+		return "The result for " + s.who(client) + " was recorded: " + outcome + "."
+	}
+	return "The model was given the result: " + outcome + "."
 }
 
 // cardOf describes the message that a record is about.
@@ -373,11 +402,13 @@ func (s Story) decider(e Entry) string {
 	return s.name(e.Actor) + " (" + strings.TrimPrefix(as, ", ") + ")"
 }
 
-// name returns a person's name without the id.
+// name returns a person's name without the id, or a client's name.
 func (s Story) name(id approvers.PersonID) string {
 	switch {
 	case id.Login() != "":
 		return "operator " + id.Login()
+	case id.Caller() != "":
+		return "client " + id.Caller()
 	case s.Names[id] != "":
 		return s.Names[id]
 	}

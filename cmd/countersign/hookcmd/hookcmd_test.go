@@ -168,17 +168,24 @@ func TestAsAgentsRunIt(t *testing.T) {
 			if r := l.start(event(s.ask), "sh", "-c", ask[0]); r.code != 0 || !strings.Contains(r.out, `"deny"`) {
 				t.Errorf("rejected: %+v", r)
 			}
-			for name, broken := range map[string]func(){
-				"the token is gone":   func() { os.Remove(filepath.Join(l.home, ".config/countersign/token")) },
-				"the program is gone": func() { os.Remove(l.program) },
-			} {
-				_ = name
-				broken()
-				r := l.start(event(s.ask), "sh", "-c", ask[0])
-				denied := r.code == 0 && strings.Contains(r.out, `"deny"`) || r.code == 2 && r.err != ""
-				if !denied || strings.Contains(r.out, `"allow"`) {
-					t.Errorf("%s: %+v", name, r)
-				}
+			status = "approved" // otherwise the hook denies the call even if nothing is broken
+			for name, path := range map[string]string{"the token is gone": filepath.Join(l.home, ".config/countersign/token"), "the program is gone": l.program} {
+				t.Run(name, func(t *testing.T) {
+					if err := os.Rename(path, path+".away"); err != nil {
+						t.Fatal(err)
+					}
+					r := l.start(event(s.ask), "sh", "-c", ask[0])
+					if err := os.Rename(path+".away", path); err != nil {
+						t.Fatal(err)
+					}
+					denied := r.code == 0 && strings.Contains(r.out, `"deny"`) || r.code == 2 && r.err != ""
+					if !denied || strings.Contains(r.out, `"allow"`) {
+						t.Errorf("%+v", r)
+					}
+				})
+			}
+			if r := l.start(event(s.ask), "sh", "-c", ask[0]); r.code != 0 || strings.Contains(r.out, `"deny"`) {
+				t.Errorf("when nothing is broken any more: %+v", r)
 			}
 		})
 	}

@@ -32,6 +32,7 @@ type explainOptions struct {
 	client    string
 	mode      string
 	actsFor   string
+	proven    bool
 	agent     string
 	channel   string
 	dm        bool
@@ -80,6 +81,7 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 	f.StringVar(&o.client, "client", "", "another agent that asks, by its name in the policy's clients")
 	f.StringVar(&o.mode, "mode", string(approvers.DecideMode), "with --client: decide (the client runs the tool) or execute")
 	f.StringVar(&o.actsFor, "on-behalf-of", "", "with --client: the user id of the person for whom the client says that it acts")
+	f.BoolVar(&o.proven, "proven", false, "with --on-behalf-of: an access token proves that the client acts for this person")
 	f.StringVar(&o.agent, "agent", "", "the agent; the policy's first without it")
 	f.StringVar(&o.channel, "channel", "", "the channel's id, as conversation.channel has it")
 	f.BoolVar(&o.dm, "dm", false, "it is asked for in a direct message")
@@ -117,7 +119,7 @@ func explain(out io.Writer, o explainOptions) error {
 	}
 	x := config.Fixture{
 		Tool: o.tool, Args: json.RawMessage(o.args), Requesters: o.requester, Authors: o.author, Agent: o.agent, Channel: o.channel, DM: o.dm, At: at,
-		Client: o.client, Mode: approvers.CallerMode(o.mode), For: o.actsFor,
+		Client: o.client, Mode: approvers.CallerMode(o.mode), For: o.actsFor, Proven: o.proven,
 	}
 	if u := unknownTool(file, tools, x); u != nil {
 		fmt.Fprintf(out, "Note: %s\n\n", u.Error())
@@ -141,6 +143,8 @@ func explain(out io.Writer, o explainOptions) error {
 // checkClient checks the flags that describe a client's call.
 func (o explainOptions) checkClient() error {
 	switch {
+	case o.proven && o.actsFor == "":
+		return cli.Misused("--proven goes with --on-behalf-of")
 	case o.client == "" && (o.actsFor != "" || o.mode != string(approvers.DecideMode)):
 		return cli.Misused("--mode and --on-behalf-of go with --client")
 	case o.client == "":
@@ -218,6 +222,8 @@ func callOfClient(p *approvers.Policy, tools *agent.Registry, x config.Fixture, 
 	switch {
 	case !client.MayUse(p, x.Tool) || known && tool.Asks:
 		return approvers.Call{}, cli.AnswerNo("the policy does not let the client %s ask for %s, so a call of it is refused", client.Name, x.Tool)
+	case x.Proven && (client.OAuth == nil || client.OAuth.Person == ""):
+		return approvers.Call{}, cli.AnswerNo("the client %s has no oauth with person in the policy, so a token that names a person is refused", client.Name)
 	case !known && x.Mode == approvers.ExecuteMode:
 		return approvers.Call{}, cli.AnswerNo("there is no tool %s that Countersign could run, so a call of it is refused", x.Tool)
 	}
@@ -228,7 +234,7 @@ func callOfClient(p *approvers.Policy, tools *agent.Registry, x config.Fixture, 
 	}
 	caller := approvers.Caller{Name: client.Name, Title: client.Title, Owner: approvers.Who("", client.Owner), Mode: cmp.Or(x.Mode, approvers.DecideMode)}
 	if x.For != "" {
-		caller.For = approvers.Who("", x.For)
+		caller.For, caller.Proven = approvers.Who("", x.For), x.Proven
 	}
 	c.Requesters = caller.Requesters()
 	c.Facts.Caller, c.Facts.Requester = &caller, caller.Identity().ID.User()
@@ -339,6 +345,8 @@ func barredWords(c approvers.Call, plan approvers.Plan) string {
 			continue // a client can't decide anything
 		case caller != nil && p == caller.Owner:
 			why = "who owns the client"
+		case caller != nil && caller.Proven:
+			why = "for whom the client acts, as its token proves"
 		case caller != nil:
 			why = "for whom the client says that it acts"
 		case !slices.Contains(c.Requesters, p):

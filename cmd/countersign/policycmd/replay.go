@@ -376,7 +376,7 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 		}
 		if conv.Caller != nil {
 			caller := conv.Caller.Caller
-			x.Client, x.Mode, x.For, x.Agent = caller.Name, caller.Mode, caller.For.User(), ""
+			x.Client, x.Mode, x.For, x.Proven, x.Agent = caller.Name, caller.Mode, caller.For.User(), caller.Proven, ""
 			return nil
 		}
 		x.Requesters, x.Authors, err = spoke(r, call, turn)
