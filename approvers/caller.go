@@ -35,9 +35,13 @@ type Client struct {
 
 // OAuth says which tokens of an authorization server belong to a client.
 type OAuth struct {
-	Issuer    string
-	Subject   string   // the client's name at the issuer: the claim sub in the client's own tokens, and act.sub in the tokens of people for whom the client acts; empty: the client has no such tokens
-	ClientID  string   // the claim client_id or azp in the tokens of people who have signed in with the client; empty: nobody can sign in
+	Issuer string
+	// Subject is the client's name at the issuer: the claim sub in the client's own tokens, and act.sub in the tokens of
+	// people for whom the client acts. If Subject is empty, the client has no such tokens.
+	Subject string
+	// ClientID is the claim client_id or azp in the tokens of people who have signed in with the client. If ClientID is
+	// empty, nobody can sign in.
+	ClientID  string
 	Person    string   // the claim with the Slack user id of the person; empty: the client acts for nobody
 	Algorithm string   // the algorithm with which all of the client's tokens are signed
 	Allow     []string // private networks and hosts at which the bot may reach the issuer

@@ -155,14 +155,20 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	sum := sha256.Sum256(s.json())
 	// The ETag is computed without the receipt, because each replica signs receipts with its own key.
 	s.etag = strconv.Quote(hex.EncodeToString(sum[:12]))
-	damaged := c.Request != nil && c.Request.Damaged // then the times of a receipt are lost
-	if own.Caller.Decides() && c.Execution != nil && !damaged && (s.Status == string(approvers.Approved) || s.Status == view.CallerRunning) {
-		var err error
-		if s.Receipt, err = g.receipt(c, s); err != nil {
-			return s, err
-		}
+	var err error
+	if s.needsReceipt(c) {
+		s.Receipt, err = g.receipt(c, s)
 	}
-	return s, nil
+	return s, err
+}
+
+// needsReceipt reports whether the caller gets a receipt: it may run the call, or is running it. If the request is
+// damaged, the times of the receipt are lost.
+func (s *state) needsReceipt(c view.CallerRequest) bool {
+	if !c.Conversation.Caller.Caller.Decides() || c.Execution == nil || c.Request != nil && c.Request.Damaged {
+		return false
+	}
+	return s.Status == string(approvers.Approved) || s.Status == view.CallerRunning
 }
 
 // mask masks the secret values in the arguments of an edit. Masked arguments are not the bytes of args_sha256, so mask

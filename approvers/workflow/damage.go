@@ -260,21 +260,9 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 	if err != nil {
 		return nil, err
 	}
-	began := false
-	for _, a := range chain {
-		began = a.Kind == approvers.AuditExecuting || began && (a.Kind != approvers.AuditExecuted || a.Facts["unrun"] == "")
-	}
-	e, err := t.Execution(r.Execution)
-	switch {
-	case err == nil: // the stored run also counts, because audit records may be lost
-		began = began || e.State != approvers.ExecutionNone && !e.Unrun
-	case !errors.Is(err, store.ErrNotFound):
+	began, err := t.mayHaveBegun(r, call, chain)
+	if err != nil {
 		return nil, err
-	// The run is lost, too. rebuildRun has rebuilt nothing (see closingOrder), because it did not find the call.
-	case call.Execution == "": // rebuildCall has rebuilt the call
-		began = began || !t.complete(id)
-	default:
-		began = began || mayHaveRun(call)
 	}
 	older := t.older && call.Outcome == ""
 	switch {
@@ -302,6 +290,26 @@ func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) 
 		}
 		return errors.Join(t.timers.updateTimersFor(r, approvers.RequestClosed{State: r.State}), t.outbox.changedRef(id))
 	}, t.PutRequest(r)
+}
+
+// mayHaveBegun reports whether the run of a damaged request has begun, or may have begun. The chain has the request's
+// audit records.
+func (t damageTx) mayHaveBegun(r approvers.Request, call store.Call, chain []approvers.AuditRecord) (bool, error) {
+	began := false
+	for _, a := range chain {
+		began = a.Kind == approvers.AuditExecuting || began && (a.Kind != approvers.AuditExecuted || a.Facts["unrun"] == "")
+	}
+	e, err := t.Execution(r.Execution)
+	switch {
+	case err == nil: // the stored run also counts, because audit records may be lost
+		return began || e.State != approvers.ExecutionNone && !e.Unrun, nil
+	case !errors.Is(err, store.ErrNotFound):
+		return false, err
+	// The run is lost, too. rebuildRun has rebuilt nothing (see closingOrder), because it did not find the call.
+	case call.Execution == "": // rebuildCall has rebuilt the call
+		return began || !t.complete(r.ID), nil
+	}
+	return began || mayHaveRun(call), nil
 }
 
 // voidRequest voids an open request. This ends the request's call.
