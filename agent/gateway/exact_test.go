@@ -92,7 +92,7 @@ func TestSecretsOfAnEdit(t *testing.T) {
 		approvers.ExecuteMode: `"args":{"key":"(masked)","n":12345678901234567890},`,
 	} {
 		c := edited(args)
-		c.Conversation.Caller.Caller.Mode, c.Call.Secrets = mode, []string{"key"}
+		c.Conversation.Caller.Caller.Mode, c.Request.Secrets = mode, []string{"key"}
 		s, err := testGateway(t, fakeCallers{}, &fakeViews{request: c}).stateOf(c)
 		if err != nil {
 			t.Fatal(err)

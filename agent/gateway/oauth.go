@@ -80,11 +80,31 @@ func (c tokenClaims) kindOf(o *approvers.OAuth) tokenKind {
 			return forPerson
 		}
 	case o.Subject != "" && c.Subject == o.Subject:
-		return clientsOwn
-	case o.ClientID != "" && cmp.Or(c.ClientID, c.Authorized) == o.ClientID:
+		if id := c.client(); o.ClientID == "" || id == "" || id == o.ClientID || id == o.Subject {
+			return clientsOwn
+		} // otherwise the token was issued to another client, and its subject only has the same name
+	case o.ClientID != "" && c.client() == o.ClientID:
 		return forPerson
 	}
 	return notTheirs
+}
+
+// client returns the id of the client to which the token was issued, or "".
+func (c tokenClaims) client() string { return cmp.Or(c.ClientID, c.Authorized) }
+
+// clientIn returns the policy's client to which the token belongs. The client to which the token was issued comes first,
+// because the subject may be a person with the same name as another client.
+func (c tokenClaims) clientIn(p *approvers.Policy) (approvers.Client, bool) {
+	i := slices.IndexFunc(p.Clients, func(client approvers.Client) bool {
+		return c.Act == nil && c.kindOf(client.OAuth) != notTheirs && c.client() == client.OAuth.ClientID
+	})
+	if i < 0 {
+		i = slices.IndexFunc(p.Clients, func(client approvers.Client) bool { return c.kindOf(client.OAuth) != notTheirs })
+	}
+	if i < 0 {
+		return approvers.Client{}, false
+	}
+	return p.Clients[i], true
 }
 
 type tokenKind int
@@ -131,14 +151,10 @@ func (t *tokens) clientOf(ctx context.Context, p *approvers.Policy, token string
 	if err := parsed.UnsafeClaimsWithoutVerification(&unproven); err != nil {
 		return none, refusedToken("its claims can't be read")
 	}
-	i := slices.IndexFunc(p.Clients, func(c approvers.Client) bool { return unproven.kindOf(c.OAuth) == clientsOwn })
-	if i < 0 {
-		i = slices.IndexFunc(p.Clients, func(c approvers.Client) bool { return unproven.kindOf(c.OAuth) == forPerson })
-	}
-	if i < 0 {
+	client, ok := unproven.clientIn(p)
+	if !ok {
 		return none, refusedToken("no client has this issuer, and this subject or client_id")
 	}
-	client := p.Clients[i]
 	if header.Algorithm != client.OAuth.Algorithm {
 		return none, refusedToken("it is signed by %s instead of %s", header.Algorithm, client.OAuth.Algorithm)
 	}
@@ -362,8 +378,14 @@ const resourcePath = "/.well-known/oauth-protected-resource"
 // for the resource, and get tokens for it.
 const MCPPath = "/mcp"
 
-// mcpEndpoint returns the address of the MCP endpoint of a gateway.
-func mcpEndpoint(resource string) string { return strings.TrimSuffix(resource, "/") + MCPPath }
+// mcpEndpoint returns the address of the MCP endpoint of a gateway. Some gateways have this address as their own, because
+// earlier versions had no metadata for the endpoint.
+func mcpEndpoint(resource string) string {
+	if strings.HasSuffix(resource, MCPPath) {
+		return resource
+	}
+	return strings.TrimSuffix(resource, "/") + MCPPath
+}
 
 // resource returns the resource to which a path belongs: the MCP endpoint, or the gateway. If the gateway has no public
 // address, resource returns "".

@@ -94,8 +94,10 @@ func newIssuer(t *testing.T) *issuerHarness {
 	}
 	signIn := client("sign-in", "RS256", "slack")
 	signIn.OAuth.Subject, signIn.OAuth.ClientID = "", "cli"
+	both := client("ec", "ES256", "slack")
+	both.OAuth.ClientID = "ec-app"
 	h.policy = &approvers.Policy{Clients: []approvers.Client{
-		{Name: "static", Token: hashOf([]byte(testToken))}, client("rsa", "RS256", "slack"), client("ec", "ES256", ""), client("ed", "EdDSA", ""), signIn,
+		{Name: "static", Token: hashOf([]byte(testToken))}, client("rsa", "RS256", "slack"), both, client("ed", "EdDSA", ""), signIn,
 	}}
 	h.Gateway, err = New(t.Context(), Config{
 		Callers: fakeCallers{}, Views: &fakeViews{}, Policy: func() *approvers.Policy { return h.policy }, Key: NewReceiptKey(), Log: slog.New(slog.DiscardHandler),
@@ -148,6 +150,8 @@ func TestAccessTokens(t *testing.T) {
 	for want, token := range map[string]string{
 		"rsa for ":          h.token("RS256", "rsa", h.claims(nil)),
 		"ec for ":           h.token("ES256", "ec", h.claims(map[string]any{"sub": "ec-id"})),
+		"ec for \x00app":    h.token("ES256", "ec", h.claims(map[string]any{"sub": "ec-id", "azp": "ec-app"})),
+		"ec for U0006":      h.token("ES256", "ec", h.claims(map[string]any{"sub": "kim", "azp": "ec-app", "slack": "U0006"})),
 		"ed for ":           h.token("EdDSA", "ed", h.claims(map[string]any{"sub": "ed-id", "aud": []string{"another", resource}}), "typ", "JWT"),
 		"rsa for U0002":     h.token("RS256", "rsa", h.claims(map[string]any{"sub": "teo@example.com", "act": map[string]any{"sub": "rsa-id"}, "slack": "U0002"})),
 		"rsa for U0003":     h.token("RS256", "rsa", h.claims(map[string]any{"sub": "x", "act": map[string]any{"sub": "rsa-id", "act": map[string]any{"sub": "ec-id"}}, "slack": "U0003"})),
@@ -254,6 +258,8 @@ func TestAttackedTokens(t *testing.T) {
 		"signed in elsewhere":            acting(map[string]any{"act": nil, "client_id": "rsa-id"}),
 		"signed in without Slack":        acting(map[string]any{"act": nil, "client_id": "cli", "slack": nil}),
 		"the client itself signs in":     with("sub", "cli"),
+		"a person named like a client":   h.token("RS256", "rsa", h.claims(map[string]any{"client_id": "cli"})),
+		"a person of another app":        h.token("ES256", "ec", h.claims(map[string]any{"sub": "ec-id", "azp": "app"})),
 		"client_id and azp differ":       acting(map[string]any{"act": nil, "client_id": "another", "azp": "cli"}),
 		"an act, with a client_id":       acting(map[string]any{"act": act("desk-id"), "client_id": "cli"}),
 		"an act of the client_id":        acting(map[string]any{"act": act("cli"), "client_id": "cli"}),
@@ -264,7 +270,7 @@ func TestAttackedTokens(t *testing.T) {
 		"a person of another kind":       acting(map[string]any{"slack": "caller:ci"}),
 		"a person who is a list":         acting(map[string]any{"slack": []string{"U0002"}}),
 		"an act of another issuer":       acting(map[string]any{"act": map[string]any{"sub": "rsa-id", "iss": "https://other.example.com"}}),
-		"an agent that acts for nobody":  h.token("ES256", "ec", h.claims(map[string]any{"sub": "teo@example.com", "act": act("ec-id"), "slack": "U0002"})),
+		"an agent that acts for nobody":  h.token("EdDSA", "ed", h.claims(map[string]any{"sub": "teo@example.com", "act": act("ed-id"), "slack": "U0002"})),
 		"too long":                       with("x", strings.Repeat("x", maxToken)),
 		"not a token":                    "a.b.c",
 		"a critical header":              h.token("RS256", "rsa", h.claims(nil), "crit", []string{"x"}),

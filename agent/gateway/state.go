@@ -129,7 +129,7 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	if r := c.Request; r != nil {
 		s.asked(c.Policy, *r)
 		if !own.Caller.Decides() { // only callers that run the tool need the secrets that an approver wrote
-			s.Decision.mask(c.Call.Secrets)
+			s.Decision.mask(r.Secrets)
 		}
 	} else if e := c.Execution; e != nil && (s.Status == string(approvers.Approved) || e.State != approvers.ExecutionNone && !presumed(*e)) {
 		s.Decision = &decision{Type: "approve", Automatic: true, By: []role{}}

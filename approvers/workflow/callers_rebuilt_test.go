@@ -140,6 +140,19 @@ func TestRetryAfterDamagedTurn(t *testing.T) {
 		_, err = h.Requests.Decide(h.ctx(), h.clickOn(person("U0100"), approvers.Approve, retry))
 		wantDenied(t, err, approvers.DeniedSelf)
 	})
+	t.Run("message of a stopped turn", func(t *testing.T) { // the next turn also answers this message
+		h := newHarness(t)
+		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+			p.Approvers[0].Members = append(p.Approvers[0].Members, users(bob.ID.User())...)
+		}))
+		h.tools.effect("update_address", approvers.Unprotected)
+		h.ok(h.stop(bob, h.say(bob, "hello").Turn))
+		c := h.lost(`update_address {}`)
+		h.spoil("turns", c.Turn)
+		h.ok(h.again(alice, c.Execution))
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(bob, approvers.Approve, h.call(c.ID).Request))
+		wantDenied(t, err, approvers.DeniedSelf)
+	})
 	t.Run("Slack", func(t *testing.T) {
 		h := newHarness(t)
 		h.policy.Store(policy("policy-1", func(p *approvers.Policy) {

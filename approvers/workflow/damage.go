@@ -359,11 +359,7 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	_ = r.Plan.Risk.UnmarshalText([]byte(facts["risk"]))
 	r.Plan.Verdict = approvers.Ask
 	r.Facts.Asker = approvers.PersonID(facts["asker"])
-	for who := range strings.SplitSeq(facts["requesters"], ",") {
-		if who != "" {
-			r.Facts.Requesters = append(r.Facts.Requesters, approvers.PersonID(who))
-		}
-	}
+	r.Facts.Requesters = peopleIn(facts["requesters"])
 	r.Plan.Requesters = r.Facts.Requesters
 	turn, err := t.Turn(call.Turn)
 	if err != nil {
@@ -591,7 +587,8 @@ func (t damageTx) rebuildCall(id, of string) (func() error, error) {
 	}
 	for _, r := range requests {
 		if r.Call == id {
-			call.Tool, call.Args, call.Execution, call.Request, call.CreatedAt = r.Tool, string(r.Args), r.Execution, r.ID, r.CreatedAt
+			call.Tool, call.Args, call.Secrets = r.Tool, string(r.Args), r.Secrets
+			call.Execution, call.Request, call.CreatedAt = r.Execution, r.ID, r.CreatedAt
 		}
 	}
 	runs, err := t.Executions(turn.Conversation)
@@ -653,23 +650,47 @@ func (t damageTx) returnKnown(e approvers.Execution) error {
 	return t.runs.changedStep(e) // the call gets its result when the run ends, or when people report its outcome
 }
 
-// requestersOf returns the requesters of a turn whose record is damaged: a caller's requesters, or the authors of the
-// messages that the turn handles. They may ask again for the turn's calls, and can't approve these calls.
-func (t damageTx) requestersOf(id string, conv store.Conversation) ([]approvers.PersonID, error) {
+// requestersOf returns the requesters of a turn whose record is damaged. They are a caller's requesters, or the authors
+// of the messages that the turn handles. The audit records of the turn's calls also name people who chose *Try again*,
+// and authors whose messages an earlier turn did not answer. Requesters may ask again for the turn's calls, and can't
+// approve these calls.
+func (t damageTx) requestersOf(id string, conv store.Conversation, calls []store.Call) ([]approvers.PersonID, error) {
+	var out []approvers.PersonID
+	add := func(people ...approvers.PersonID) {
+		for _, p := range people {
+			if p != "" && !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
 	if conv.Caller != nil {
-		return conv.Caller.Caller.Requesters(), nil
+		add(conv.Caller.Caller.Requesters()...)
 	}
 	messages, err := t.Messages(conv.ID, 0)
 	if err != nil {
 		return nil, err
 	}
-	var out []approvers.PersonID
 	for _, m := range messages {
-		if m.Role == store.RoleUser && m.Turn == id && m.Author != "" && !slices.Contains(out, m.Author) {
-			out = append(out, m.Author)
+		if m.Role == store.RoleUser && m.Turn == id {
+			add(m.Author)
 		}
 	}
+	for _, c := range calls {
+		facts, _ := t.proposedFacts(cmp.Or(c.Request, c.Execution, c.ID))
+		add(peopleIn(facts["requesters"])...)
+	}
 	return out, nil
+}
+
+// peopleIn reads the people from a fact that personFacts has written.
+func peopleIn(fact string) []approvers.PersonID {
+	var out []approvers.PersonID
+	for who := range strings.SplitSeq(fact, ",") {
+		if who != "" {
+			out = append(out, approvers.PersonID(who))
+		}
+	}
+	return out
 }
 
 // rebuildTurn replaces a damaged turn with a stopped turn, and closes the turn's open calls.
@@ -683,7 +704,7 @@ func (t damageTx) rebuildTurn(id, of string) (func() error, error) {
 		return nil, err
 	}
 	turn := approvers.Turn{ID: id, Conversation: conv.ID, Agent: conv.Agent, State: approvers.TurnWaiting, CreatedAt: t.now}
-	if turn.Requesters, err = t.requestersOf(id, conv); err != nil {
+	if turn.Requesters, err = t.requestersOf(id, conv, calls); err != nil {
 		return nil, err
 	}
 	for _, c := range calls {

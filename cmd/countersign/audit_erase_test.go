@@ -82,7 +82,7 @@ func TestAuditErase(t *testing.T) {
 		t.Errorf("it is shown as\n%s", text)
 	}
 	for id, want := range map[string]string{ // retention erases the request, and not its history
-		rejected[0].Chain + "x": "there is no request", rejected[0].Chain: "`countersign audit list --request " + rejected[0].Chain + "` lists it",
+		rejected[0].Chain + "x": "there is no request", rejected[0].Chain: "`countersign audit list --request " + rejected[0].Chain + "` shows what happened to it",
 	} {
 		gone := w
 		gone.Workflow = func() (*workflow.Workflow, error) {

@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -180,6 +182,7 @@ clients:
 		t.Fatal(err)
 	}
 	gate = httputil.NewSingleHostReverseProxy(inner)
+	gate.ErrorLog = log.New(io.Discard, "", 0) // the bot ends while the call is held
 	signIn, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		PreregisteredClient: &oauthex.ClientCredentials{ClientID: "coding-agent"},
 		RedirectURL:         "http://127.0.0.1/callback",

@@ -136,6 +136,9 @@ func readHeaders(name, text string) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for pair := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
 		header, escaped, found := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(escaped))
 		header = strings.TrimSpace(header)

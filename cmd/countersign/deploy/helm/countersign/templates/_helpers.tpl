@@ -108,11 +108,11 @@ spec:
           value: /run/secrets/signing/receipt-key
         {{- end }}
         {{- end }}
-        {{- with .Values.traces.endpoint }}
+        {{- with (.Values.traces).endpoint }}
         - name: OTEL_EXPORTER_OTLP_ENDPOINT
           value: {{ . | quote }}
         {{- end }}
-        {{- if .Values.traces.secret }}
+        {{- if (.Values.traces).secret }}
         - name: OTEL_EXPORTER_OTLP_HEADERS_FILE
           value: /run/secrets/traces/headers
         {{- end }}
@@ -161,7 +161,7 @@ spec:
         {{- if .Values.model.secret }}
         - {name: model, mountPath: /run/secrets/model, readOnly: true}
         {{- end }}
-        {{- if .Values.traces.secret }}
+        {{- if (.Values.traces).secret }}
         - {name: traces, mountPath: /run/secrets/traces, readOnly: true}
         {{- end }}
         {{- if eq .Values.store.kind "postgres" }}
@@ -185,7 +185,7 @@ spec:
         secretName: {{ . }}
         defaultMode: 0440
     {{- end }}
-    {{- with .Values.traces.secret }}
+    {{- with (.Values.traces).secret }}
     - name: traces
       secret:
         secretName: {{ . }}
