@@ -197,20 +197,21 @@ func TestRestoredWithoutRun(t *testing.T) {
 	}
 }
 
-// A turn can't be stopped, because its conversation is lost. The transaction that closes the turn's call fails as a
-// whole, and so does Restored.
+// The conversation of a turn is lost, perhaps while somebody stopped the turn. The restoration gives the turn's call a
+// result, and ends the turn.
 func TestRestoredWithoutConversation(t *testing.T) {
-	h := newBareHarness(t, t.TempDir())
-	turn := h.turn(h.sayIn("thread", alice, "please").Turn)
-	turn.State, turn.Step, turn.Stopping, turn.Conversation = approvers.TurnWaiting, 1, "stopped", "lost"
-	open := store.Call{ID: "call", Conversation: turn.Conversation, Turn: turn.ID, Step: 1, Tool: "issue_refund", Args: "{}", Execution: "lost"}
-	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return errors.Join(tx.PutTurn(turn), tx.PutCall(open)) }))
-	if err := h.History.Restored(h.ctx(), fromBackup); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the restoration ends with %v", err)
-	}
-	h.wantOutcome(open.ID, "")
-	if _, waits := h.timers(store.TimerThink)[turn.ID]; !waits {
-		t.Error("the turn waits without a timer")
+	for _, stopping := range []string{"", "stopped"} {
+		h := newBareHarness(t, t.TempDir())
+		turn := h.turn(h.sayIn("thread", alice, "please").Turn)
+		turn.State, turn.Step, turn.Stopping, turn.Conversation = approvers.TurnWaiting, 1, stopping, "lost"
+		open := store.Call{ID: "call", Conversation: turn.Conversation, Turn: turn.ID, Step: 1, Tool: "issue_refund", Args: "{}", Execution: "lost"}
+		h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return errors.Join(tx.PutTurn(turn), tx.PutCall(open)) }))
+		h.ok(h.History.Restored(h.ctx(), fromBackup))
+		h.wantOutcome(open.ID, approvers.OutcomeUnknown)
+		h.wantTurn(turn.ID, approvers.TurnStopped)
+		if timers := h.timers(store.TimerThink); len(timers) > 0 {
+			t.Errorf("there are timers: %v", timers)
+		}
 	}
 }
 
