@@ -215,6 +215,23 @@ func TestRestoredWithoutConversation(t *testing.T) {
 	}
 }
 
+// A client's call is lost with its request and its run, and the turn and the conversation are left. The restoration ends
+// the turn without a message, because the conversation is not in Slack.
+func TestRestoredCallersTurn(t *testing.T) {
+	h := newBareHarness(t, t.TempDir())
+	h.policy.Store(policy("policy-1", withClients))
+	conv := h.callerView("ci", h.callerAsks(callerCall("k", `issue_refund {"amount": 5}`))).Conversation
+	turn := approvers.Turn{ID: "turn", Conversation: conv.ID, State: approvers.TurnWaiting, Step: 1, CreatedAt: h.clock.Now()}
+	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+		return errors.Join(tx.PutTurn(turn), tx.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: h.clock.Now()}))
+	}))
+	h.ok(h.History.Restored(h.ctx(), fromBackup))
+	h.wantTurn(turn.ID, approvers.TurnAnswered)
+	if messages := h.messagesOf(turn.ID); len(messages) > 0 {
+		t.Errorf("there are messages: %v", messages)
+	}
+}
+
 // A salvaged store lacks its newest commits, and has lost further records of an approved call. The call may have run in
 // these commits, so nobody is told that nothing was run.
 func TestSalvagedOlder(t *testing.T) {
