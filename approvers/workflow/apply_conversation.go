@@ -96,11 +96,7 @@ func (t turnsTx) giveResult(call store.Call, outcome approvers.Outcome, text str
 		return t.callers.end(turn)
 	}
 	if turn.Stopping != "" {
-		conv, err := t.Conversation(turn.Conversation)
-		if err != nil {
-			return err
-		}
-		return t.stop(turn, conv, turn.Stopping, true)
+		return t.stopStored(turn, turn.Stopping, true)
 	}
 	if turn, err = turn.Think(); err != nil {
 		return err

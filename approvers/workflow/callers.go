@@ -283,7 +283,8 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 
 // t.repeated returns the request that a call repeats, or "". A call with a key repeats the client's request with the
 // same key. A call without a key repeats the client's last identical call without a key. After the result of that call
-// is delivered, an identical call is a new request.
+// is delivered, an identical call is a new request. If the person of that call is lost (see Client.Owns), the client
+// can't read its result, so an identical call is a new request, too.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
 		for _, same := range fingerprints(p) {
@@ -291,7 +292,7 @@ func (t callersTx) repeated(p CallerCall) (string, error) {
 			if store.IgnoreNotFound(err) != nil {
 				return "", err
 			}
-			if err == nil && conv.Caller != nil && conv.Caller.Delivered.IsZero() {
+			if err == nil && conv.Caller != nil && conv.Caller.Delivered.IsZero() && p.Client.Owns(conv.Caller.Caller) {
 				return conv.Caller.Request, nil
 			}
 		}
@@ -372,7 +373,7 @@ func (t *tx) toolOf(name, hash string) (Tool, bool) {
 }
 
 // t.rejected returns the client's last request for an identical call if people rejected the request less than
-// client.RejectionHolds ago. In all other cases, rejected returns "".
+// client.RejectionHolds ago, and the client can read it. In all other cases, rejected returns "".
 func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, error) {
 	if client.RejectionHolds == 0 {
 		return "", nil
@@ -381,7 +382,7 @@ func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, erro
 	with.Key, without.Key = "any", ""
 	for _, same := range slices.Concat(fingerprints(with), fingerprints(without)) {
 		conv, err := t.ConversationAt(same)
-		if err != nil || conv.Caller == nil {
+		if err != nil || conv.Caller == nil || !p.Client.Owns(conv.Caller.Caller) {
 			if store.IgnoreNotFound(err) != nil {
 				return "", err
 			}

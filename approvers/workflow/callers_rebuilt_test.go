@@ -119,6 +119,26 @@ func TestCallersClaimedPersonDamaged(t *testing.T) {
 	}
 }
 
+// The person of a call without a key is lost, so the client can't read the call's result. An identical call is a new
+// request, even if people rejected the earlier call shortly before.
+func TestCallersRepeatPersonLost(t *testing.T) {
+	for _, rejected := range []bool{false, true} {
+		h := newCallerHarness(t, withOAuth)
+		call := heldCall(`issue_refund {"amount": 5}`, func(c *workflow.CallerCall) { c.Client = h.policy.Load().Clients[0] })
+		id := h.repeats(call, "")
+		if rejected {
+			h.reject(lead, id)
+		}
+		h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+			conv := h.callerView("ci", id).Conversation
+			conv.Caller.Caller.PersonLost = true
+			return tx.PutConversation(conv)
+		}))
+		next := h.repeats(call, "")
+		h.repeats(call, next)
+	}
+}
+
 // The record of a turn is damaged after its run ended with an unknown outcome, and somebody asks again for the call. The
 // owner of a client, and the author of a message in Slack, can't approve the call. Only the author can ask again.
 func TestRetryAfterDamagedTurn(t *testing.T) {

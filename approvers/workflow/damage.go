@@ -737,11 +737,7 @@ func (t damageTx) stopTurn(id string) error {
 	if err != nil || open > 0 || turn.Ended() {
 		return err
 	}
-	conv, err := t.Conversation(turn.Conversation)
-	if err != nil {
-		return err
-	}
-	return t.turns.stop(turn, conv, turn.Stopping, false)
+	return t.turns.stopStored(turn, turn.Stopping, false)
 }
 
 // closeCalls closes the open calls of a waiting turn that nothing else would close, and returns the turn.

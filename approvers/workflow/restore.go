@@ -407,28 +407,30 @@ func (t restoreTx) stopTurns(x Restoration) (int, error) {
 	}
 	for _, timer := range timers {
 		turn, err := t.Turn(timer.Ref)
-		lost := errors.Is(err, store.ErrNotFound)
 		if err == nil && turn.State == approvers.TurnWaiting {
 			turn, err = t.damage.closeCalls(turn)
 		}
-		if err != nil && !lost {
+		if store.IgnoreNotFound(err) != nil {
 			return 0, err
 		}
-		if lost || turn.Ended() {
-			if err := t.ClearTimer(store.TimerThink, timer.Ref); err != nil {
+		if err == nil && !turn.Ended() {
+			if err := t.stopTurn(turn, x); err != nil {
 				return 0, err
 			}
-			continue
 		}
-		conv, err := t.Conversation(turn.Conversation)
-		if err != nil {
-			return 0, err
-		}
-		problem := "My data was put back from a backup of " + x.Taken.UTC().Format("2006-01-02 15:04:05 UTC") +
-			". I don't know what was said, decided and done after that: look through the conversation before you have me try again."
-		if err := t.turns.stop(turn, conv, problem, true); err != nil {
+		if err := t.ClearTimer(store.TimerThink, timer.Ref); err != nil {
 			return 0, err
 		}
 	}
 	return len(timers), nil
+}
+
+// stopTurn stops a turn for stopTurns. A caller's turn ends without a message, because the caller reads its request.
+func (t restoreTx) stopTurn(turn approvers.Turn, x Restoration) error {
+	if ofCaller(turn.Conversation) {
+		return t.callers.end(turn)
+	}
+	problem := "My data was put back from a backup of " + x.Taken.UTC().Format("2006-01-02 15:04:05 UTC") +
+		". I don't know what was said, decided and done after that: look through the conversation before you have me try again."
+	return t.turns.stopStored(turn, problem, true)
 }

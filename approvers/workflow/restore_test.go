@@ -197,20 +197,38 @@ func TestRestoredWithoutRun(t *testing.T) {
 	}
 }
 
-// A turn can't be stopped, because its conversation is lost. The transaction that closes the turn's call fails as a
-// whole, and so does Restored.
+// The conversation of a turn is lost, perhaps while somebody stopped the turn. The restoration gives the turn's call a
+// result, and ends the turn.
 func TestRestoredWithoutConversation(t *testing.T) {
-	h := newBareHarness(t, t.TempDir())
-	turn := h.turn(h.sayIn("thread", alice, "please").Turn)
-	turn.State, turn.Step, turn.Stopping, turn.Conversation = approvers.TurnWaiting, 1, "stopped", "lost"
-	open := store.Call{ID: "call", Conversation: turn.Conversation, Turn: turn.ID, Step: 1, Tool: "issue_refund", Args: "{}", Execution: "lost"}
-	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return errors.Join(tx.PutTurn(turn), tx.PutCall(open)) }))
-	if err := h.History.Restored(h.ctx(), fromBackup); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the restoration ends with %v", err)
+	for _, stopping := range []string{"", "stopped"} {
+		h := newBareHarness(t, t.TempDir())
+		turn := h.turn(h.sayIn("thread", alice, "please").Turn)
+		turn.State, turn.Step, turn.Stopping, turn.Conversation = approvers.TurnWaiting, 1, stopping, "lost"
+		open := store.Call{ID: "call", Conversation: turn.Conversation, Turn: turn.ID, Step: 1, Tool: "issue_refund", Args: "{}", Execution: "lost"}
+		h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return errors.Join(tx.PutTurn(turn), tx.PutCall(open)) }))
+		h.ok(h.History.Restored(h.ctx(), fromBackup))
+		h.wantOutcome(open.ID, approvers.OutcomeUnknown)
+		h.wantTurn(turn.ID, approvers.TurnStopped)
+		if timers := h.timers(store.TimerThink); len(timers) > 0 {
+			t.Errorf("there are timers: %v", timers)
+		}
 	}
-	h.wantOutcome(open.ID, "")
-	if _, waits := h.timers(store.TimerThink)[turn.ID]; !waits {
-		t.Error("the turn waits without a timer")
+}
+
+// A client's call is lost with its request and its run, and the turn and the conversation are left. The restoration ends
+// the turn without a message, because the conversation is not in Slack.
+func TestRestoredCallersTurn(t *testing.T) {
+	h := newBareHarness(t, t.TempDir())
+	h.policy.Store(policy("policy-1", withClients))
+	conv := h.callerView("ci", h.callerAsks(callerCall("k", `issue_refund {"amount": 5}`))).Conversation
+	turn := approvers.Turn{ID: "turn", Conversation: conv.ID, State: approvers.TurnWaiting, Step: 1, CreatedAt: h.clock.Now()}
+	h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error {
+		return errors.Join(tx.PutTurn(turn), tx.SetTimer(store.Timer{Kind: store.TimerThink, Ref: turn.ID, Due: h.clock.Now()}))
+	}))
+	h.ok(h.History.Restored(h.ctx(), fromBackup))
+	h.wantTurn(turn.ID, approvers.TurnAnswered)
+	if messages := h.messagesOf(turn.ID); len(messages) > 0 {
+		t.Errorf("there are messages: %v", messages)
 	}
 }
 

@@ -322,6 +322,81 @@ func TestSalvagedConversations(t *testing.T) {
 	}
 }
 
+// Of every conversation, only the turns survive. The salvage ends these turns.
+func TestSalvagedTurnsOnly(t *testing.T) {
+	w := wreckable(t)
+	path, scratch := filepath.Join(t.TempDir(), "store.db"), filepath.Join(t.TempDir(), "scratch.db")
+	if err := os.WriteFile(path, w.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var turns []string
+	err = db.Update(func(tx *bbolt.Tx) error {
+		rows := tx.Bucket([]byte("turns")).Cursor()
+		for id, _ := rows.First(); id != nil; id, _ = rows.Next() {
+			turns = append(turns, string(id))
+		}
+		return tx.ForEach(func(bucket []byte, b *bbolt.Bucket) error {
+			name, _, _ := strings.Cut(string(bucket), "_") // the names of indexes begin with the name of a record
+			if !slices.Contains([]string{"conversation", "message", "call", "request", "execution"}, strings.TrimSuffix(name, "s")) {
+				return nil
+			}
+			rows := b.Cursor()
+			for id, _ := rows.First(); id != nil; id, _ = rows.First() {
+				if err := rows.Delete(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lost, err := bolt.Salvage(t.Context(), path, scratch, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := bolt.Open(scratch, bolt.Options{AsIs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	wf := workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return policy("policy-1", withClients) }, Tools: newToolbox(), Log: slog.New(slog.DiscardHandler)})
+	if err := wf.History.Salvaged(t.Context(), workflow.Restoration{Who: "operator:o", Taken: time.Now()}, lost); err != nil {
+		t.Fatal(err)
+	}
+	err = s.View(t.Context(), func(r store.Reader) error {
+		callers := 0
+		for _, id := range turns {
+			turn, err := r.Turn(id)
+			if err != nil {
+				return err
+			}
+			if _, err := r.Conversation(turn.Conversation); errors.Is(err, store.ErrNotFound) {
+				callers++
+			}
+			if !turn.Ended() {
+				t.Errorf("the turn %s is %s", id, turn.State)
+			}
+		}
+		if callers != len(w.callers) {
+			t.Errorf("%d turns have no conversation", callers)
+		}
+		timers, err := r.Timers(store.TimerThink, 100)
+		if len(timers) > 0 {
+			t.Errorf("the turns have timers: %v", timers)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // salvage salvages a damaged store and checks the new store. The first result is the number of rows in the new store.
 // The second result is the number of audit records and texts that the new store lists as lost.
 func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named int) {

@@ -219,6 +219,23 @@ func (t turnsTx) stop(turn approvers.Turn, conv store.Conversation, problem stri
 	return t.end(turn, conv)
 }
 
+// stopStored is like stop, but reads the turn's conversation. A damaged conversation may be lost. Then the turn ends
+// without a message, and nobody can retry it.
+func (t turnsTx) stopStored(turn approvers.Turn, problem string, canRetry bool) error {
+	conv, err := t.Conversation(turn.Conversation)
+	if err == nil {
+		return t.stop(turn, conv, problem, canRetry)
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if turn, err = turn.Stop(problem, false, t.now); err != nil {
+		return err
+	}
+	t.happened(Event{Turn: turn.ID, Over: &turn})
+	return errors.Join(t.PutTurn(turn), t.ClearTimer(store.TimerThink, turn.ID))
+}
+
 // t.end stores a turn that ended. If messages wait, t.end starts the next turn.
 func (t turnsTx) end(turn approvers.Turn, conv store.Conversation) error {
 	if err := t.PutTurn(turn); err != nil {

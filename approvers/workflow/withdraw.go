@@ -102,7 +102,8 @@ func (t turnsTx) takeQueued(turn approvers.Turn, queued []store.Message) (approv
 
 // withdrawCall ends a turn's wait for one call. If the call has an open request, withdrawCall withdraws the request. If
 // the outcome of the call's run is unknown, withdrawCall tells the model that the outcome is unknown. A run that has
-// begun continues, but its questions to people end. If the run is lost, the call gets the result of a lost call.
+// begun continues, but its questions to people end. If the run is lost, or its request is lost before the run begins,
+// the call gets the result of a lost call.
 func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.Denied, error) {
 	r, err := t.damage.requestOf(call)
 	if err != nil {
@@ -127,6 +128,9 @@ func (t turnsTx) withdrawCall(call store.Call, c Click, why string) (*approvers.
 	}
 	if e.State == approvers.ExecutionUnknown {
 		return nil, t.runs.leave(e)
+	}
+	if e.State == approvers.ExecutionNone && call.Request != "" && r == nil {
+		return nil, t.damage.closeCall(call)
 	}
 	return nil, t.questions.cancelElicitations(e.ID, why) // the run continues, and only its questions to people end
 }

@@ -113,7 +113,7 @@ const clientRuns = "The client ran the tool itself, so Countersign does not know
 // runCheck compares each run with the last approval before the run.
 func (s Story) runCheck() check {
 	approved, runs := "", 0
-	auto, restored := false, false
+	auto, restored, unknown := false, false, false
 	for _, e := range s.Entries {
 		switch e.Kind {
 		case approvers.AuditProposed:
@@ -127,6 +127,8 @@ func (s Story) runCheck() check {
 			approved = ""
 		case approvers.AuditClosed:
 			restored = isLost(e.Facts)
+		case approvers.AuditUnknown:
+			unknown = true
 		case approvers.AuditExecuting:
 			runs++
 			if e.Facts["digest"] != approved {
@@ -135,6 +137,8 @@ func (s Story) runCheck() check {
 		}
 	}
 	switch {
+	case runs == 0 && unknown:
+		return check{Open: true, Text: "It is not known whether the call ran: the record of its start is lost."}
 	case runs == 0 && restored:
 		return check{Open: true, Text: "It is not known whether the call ran after the backup: the records of a run, if there were any, are lost."}
 	case runs == 0:

@@ -28,8 +28,16 @@ func (s Story) runner() approvers.PersonID {
 
 // The requesters of a client's call are the client, the client's owner, and the person for whom the client provably
 // acts (approvers.Caller.Requesters). The functions owner and person read these people from the facts of the proposal.
-func owner(proposed map[string]string) approvers.PersonID  { return requester(proposed, 1) }
-func person(proposed map[string]string) approvers.PersonID { return requester(proposed, 2) }
+// If the owner is also this person, the requesters have the owner only once. The fact "for" has the person, but records
+// of version 0.1.0 do not have this fact.
+func owner(proposed map[string]string) approvers.PersonID { return requester(proposed, 1) }
+
+func person(proposed map[string]string) approvers.PersonID {
+	if proposed["proven"] == "true" {
+		return approvers.PersonID(proposed["for"])
+	}
+	return requester(proposed, 2)
+}
 
 func requester(proposed map[string]string, n int) approvers.PersonID {
 	if ids := strings.Split(proposed["requesters"], ","); n < len(ids) {
@@ -49,8 +57,8 @@ func (s Story) askers(proposed map[string]string) [][2]string {
 		rows = append(rows, [2]string{"On behalf of", s.who(id)})
 	}
 	rows = append(rows, [2]string{"Owner of the client", s.who(owner(proposed))})
-	if runs := proposed["runs"]; runs != "" {
-		rows = append(rows, [2]string{"Tool run by", s.who(approvers.CallerID(runs)) + ", not by Countersign"})
+	if runner := s.runner(); runner != "" {
+		rows = append(rows, [2]string{"Tool run by", s.who(runner) + ", not by Countersign"})
 	}
 	return rows
 }

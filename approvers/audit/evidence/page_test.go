@@ -157,6 +157,23 @@ func TestClientsCall(t *testing.T) {
 	if _, words := s.Decision(); words != "client ci · withdrawn" {
 		t.Errorf("the list says %q", words)
 	}
+	if page := write(t, s); strings.Contains(page, "Tool run by") {
+		t.Error("the page names somebody who ran the tool, but nobody did")
+	}
+
+	// A token proved that the client acts for its owner. The requesters have this person only once.
+	s = Story{Chain: "req_1"}
+	proposed["requesters"], proposed["for"], proposed["proven"] = "caller:ci,T1/U2", "T1/U2", "true"
+	s.add(approvers.AuditProposed, "", proposed, "{}")
+	about(s, "<dt>On behalf of</dt><dd>U2</dd>", "<dt>Owner of the client</dt><dd>U2</dd>", "The client ci asked for deploy, on behalf of U2: high risk")
+
+	// The client only names a person.
+	delete(proposed, "proven")
+	s = Story{Chain: "req_1"}
+	s.add(approvers.AuditProposed, "", proposed, "{}")
+	if page := write(t, s); strings.Contains(page, "On behalf of") {
+		t.Error("the page names a person without a proof")
+	}
 }
 
 // For a call under a grant, the chain's first record says that people must approve. The text about the decision
@@ -213,6 +230,17 @@ func TestPageSaysWhatIsOpen(t *testing.T) {
 	}
 	if strings.Contains(page, "✗") {
 		t.Error("the page reports a fault")
+	}
+}
+
+// A run may have begun, and the record of its start is lost. The page does not say that nothing was run.
+func TestPageWithoutStart(t *testing.T) {
+	s := Story{Chain: "exec_1"}
+	s.add(approvers.AuditProposed, "", map[string]string{"tool": "search", "risk": "low", "verdict": "auto", "digest": "d1"}, "{}")
+	s.add(approvers.AuditUnknown, "", map[string]string{"digest": "d1", "why": string(approvers.LossDamaged)}, "")
+	c := s.runCheck()
+	if c.OK || !c.Open || c.Text != "It is not known whether the call ran: the record of its start is lost." {
+		t.Errorf("the check is %+v", c)
 	}
 }
 
