@@ -108,19 +108,27 @@ func formRefusal(err error) string {
 	return cmp.Or(code, "no such method")
 }
 
+// triggerUsed reports whether Slack refused to open a loading view because a view was already opened with the click's
+// trigger id. Another replica opens the view if the click reached both replicas.
+func triggerUsed(err error) bool {
+	code := slackapi.ErrorCode(err)
+	return code == "exchanged_trigger_id" || code == "trigger_exchanged"
+}
+
 // fill replaces the loading view of a click with the form. The parameter "at" is the time of the click. If Slack
 // refuses the form, fill shows the refusal instead.
 func (b *modals) fill(ctx context.Context, id string, at time.Time, v slack.ModalViewRequest) error {
 	b.mu.Lock()
 	o := b.open[id]
 	b.mu.Unlock()
+	elsewhere := o == nil // another replica may open the loading view
 	if o != nil {
 		select {
 		case <-o.done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if o.err != nil {
+		if elsewhere = triggerUsed(o.err); o.err != nil && !elsewhere {
 			b.logRefused("views.open", v, o.err)
 			return fmt.Errorf("%w: %w", errNoForm, o.err)
 		}
@@ -133,7 +141,7 @@ func (b *modals) fill(ctx context.Context, id string, at time.Time, v slack.Moda
 		})
 	}
 	err := show()
-	if elsewhere := o == nil && b.replicas.others(); elsewhere { // another replica opens the loading view
+	if elsewhere && b.replicas.others() {
 		for errors.Is(err, errNoForm) && b.Now().Sub(at) < openWait {
 			if stopped := slackapi.Sleep(ctx, openAgain); stopped != nil {
 				return stopped

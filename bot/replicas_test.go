@@ -1,12 +1,17 @@
 package bot
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"countersign/bot/directory"
+	"countersign/bot/render/control"
 )
 
 // The replica that handles an event about a person makes the other replicas forget Slack's answers about this person.
@@ -25,4 +30,38 @@ func TestReplicasForgetOldAnswers(t *testing.T) {
 			t.Errorf("after an event about %s, the answer about U0002 is cached: %v, want %v", user, known, want)
 		}
 	}
+}
+
+// twoOpeners is the network to Slack. Before the bot opens a view, another replica opens the same view for the same
+// click.
+type twoOpeners struct{}
+
+func (twoOpeners) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(req.URL.Path, "/views.open") {
+		return http.DefaultTransport.RoundTrip(req)
+	}
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	earlier := req.Clone(req.Context())
+	earlier.Body = io.NopCloser(bytes.NewReader(body))
+	resp, err := http.DefaultTransport.RoundTrip(earlier)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body.Close()
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+// If a click reaches two replicas, Slack opens only one loading view. The replica that handles the click shows the form
+// in this view, even if the other replica opened the view.
+func TestAnotherReplicaOpensTheForm(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: twoOpeners{}} })
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	h.clicks("teo", "#support-approvals", card, control.ActReject)
+	h.opened("teo", control.ActReject)
 }

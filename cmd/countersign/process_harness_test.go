@@ -101,8 +101,20 @@ func (p *processHarness) serve() (bot *program, admin string) {
 		bot.says(`(connected to Slack)`)
 		return bot, admin
 	}
-	at := "http://" + bot.says(`listening for Slack's requests.* address=(\S+)`) + "/slack/"
-	urls, err := json.Marshal(delivery.URLsAt(at))
+	p.deliverTo("http://" + bot.httpAddress())
+	return bot, admin
+}
+
+// httpAddress returns the address at which the bot listens for Slack's requests.
+func (p *program) httpAddress() string {
+	p.t.Helper()
+	return p.says(`listening for Slack's requests.* address=(\S+)`)
+}
+
+// deliverTo makes Slack deliver to the paths below a URL.
+func (p *processHarness) deliverTo(base string) {
+	p.Helper()
+	urls, err := json.Marshal(delivery.URLsAt(base + "/slack/"))
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -114,7 +126,6 @@ func (p *processHarness) serve() (bot *program, admin string) {
 	if resp.StatusCode != http.StatusOK {
 		p.Fatalf("the URL for events was not verified: %s", resp.Status)
 	}
-	return bot, admin
 }
 
 func (p *processHarness) watcher(user string) watcher {
