@@ -123,7 +123,8 @@ func (s *crashSum) allPoints(t *testing.T, stride int) {
 	}
 }
 
-// allEnds checks that every possible end of a run has occurred in the test.
+// allEnds checks that the test had tool runs of three kinds: runs that no crash disturbed, runs that were repeated after
+// a crash, and runs about whose outcome people were asked.
 func (s *crashSum) allEnds(t *testing.T) {
 	t.Helper()
 	t.Log(s)

@@ -123,7 +123,8 @@ func (m *Cache[T]) lead(ctx context.Context, key string, r, before *request[T], 
 	}
 }
 
-// begin records that a request begins, or that it did not begin after all.
+// begin records whether a request has begun. If Slack's rate limit stops the request, begun is false, and the request is
+// tried again later.
 func (m *Cache[T]) begin(r *request[T], begun bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -98,8 +98,9 @@ func (c *checker) reason(o outcome) string {
 	return fmt.Sprintf("no approver with a max_risk of %s or above has it in can_approve", o.plan.Risk)
 }
 
-// remedy returns a hint. If the policy lists no stages for the outcome, the hint names the approvers who lack one thing
-// to approve the call, and says what each of them lacks.
+// remedy returns a hint. If the policy names stages for the call, the hint says to change them or their approvers.
+// Otherwise the hint lists the approvers who have the tool in can_approve, but a max_risk that is too low, and those
+// whose max_risk is high enough, but who lack the tool. If there are none, the hint says which approver to add.
 func (c *checker) remedy(o outcome) string {
 	if len(o.named()) > 0 {
 		return "change the stages, or the approvers that they name"

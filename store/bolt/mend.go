@@ -296,7 +296,8 @@ func (s *salvage) afterFault(in bucket) string {
 	return ". Rows of it that no other row refers to may be lost"
 }
 
-// records keeps the records of a table and rebuilds their indexes.
+// The method "records" rebuilds the indexes of a bucket from the bucket's undamaged records. It marks damaged and missing
+// records as lost, or sets damaged rows aside.
 func (s *salvage) records(in bucket, indexes []bucket) {
 	want := map[bucket]map[string]bool{}
 	for _, index := range indexes {

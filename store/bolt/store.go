@@ -51,8 +51,9 @@ func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
 	return bytes, err
 }
 
-// Update queues fn, runs it, and returns when fn's writes are durable. If the context ends before fn starts, fn does
-// not run. After fn has started, Update waits for the outcome, even if the context ends. fn may run more than once.
+// Update queues fn, runs it, and returns when fn's writes are durable. If the context ends while fn is queued, fn does
+// not run. After the writer has taken fn, Update waits for the outcome, even if the context ends. fn may run more than
+// once.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	return s.writer.update(ctx, fn)
 }

@@ -24,8 +24,8 @@ func (b *browser) keys(text string) {
 	b.page.Do("type "+text, chromedp.KeyEvent(text))
 }
 
-// press presses a key that the page handles itself. Chromium's simulated Enter has two events, and the page can stop
-// only the first event. The Enter of a real keyboard has one event.
+// press sends only the event keydown of a key that the page handles itself. If a person presses Enter and the page stops
+// keydown, the browser inserts no line break. In a simulated Enter, the line break is an event of its own.
 func (b *browser) press(key string) {
 	b.Helper()
 	b.page.Until("the page takes "+key, `!document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "`+key+`", bubbles: true, cancelable: true}))`)
