@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,7 +70,8 @@ func TestMetricsOfRetention(t *testing.T) {
 // retention is due.
 func TestRetentionAfterAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := &fullStore{Store: emptyStore(t), full: true}
+		db := &fullStore{Store: emptyStore(t)}
+		db.full.Store(true)
 		if err := db.Store.Update(t.Context(), func(tx store.Tx) error {
 			return tx.PutConversation(store.Conversation{ID: "conv_1", Place: "T0001/C0001/1", LastAt: time.Unix(1, 0)})
 		}); err != nil {
@@ -84,7 +86,7 @@ func TestRetentionAfterAFullDisk(t *testing.T) {
 		go func() { done <- forget(ctx, wf, m, log) }()
 		time.Sleep(11 * time.Minute)
 		wantLines(t, scrape(t, m), "countersign_retention_conversations_total 0")
-		db.full = false
+		db.full.Store(false)
 		time.Sleep(10 * time.Minute)
 		wantLines(t, scrape(t, m), "countersign_retention_conversations_total 1")
 		cancel()
@@ -97,11 +99,11 @@ func TestRetentionAfterAFullDisk(t *testing.T) {
 // fullStore refuses to write while the disk is full.
 type fullStore struct {
 	store.Store
-	full bool
+	full atomic.Bool
 }
 
 func (s *fullStore) Update(ctx context.Context, fn func(store.Tx) error) error {
-	if s.full {
+	if s.full.Load() {
 		return store.ErrFull
 	}
 	return s.Store.Update(ctx, fn)
