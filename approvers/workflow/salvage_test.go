@@ -262,9 +262,9 @@ func (t thinkTx) Timers(kind store.TimerKind, limit int) ([]store.Timer, error) 
 
 // All conversations of a store are lost, together with the messages and the runs, which name the turns. The salvage
 // finds the turns of all these conversations with one read of the timers, and takes the agents of the conversations from
-// the turns. A few more reads stop the turns.
-func TestSalvagedConversations(t *testing.T) {
-	w := wreckable(t)
+// salvageAfter damages a copy of the file, salvages it, and opens the result. It also returns the lost rows.
+func salvageAfter(t *testing.T, w wreckage, damage func(*bbolt.Tx) error) (*bolt.Store, []store.Damage) {
+	t.Helper()
 	path, scratch := filepath.Join(t.TempDir(), "store.db"), filepath.Join(t.TempDir(), "scratch.db")
 	if err := os.WriteFile(path, w.file, 0o600); err != nil {
 		t.Fatal(err)
@@ -273,29 +273,43 @@ func TestSalvagedConversations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		for _, bucket := range []string{"conversations", "messages", "executions"} {
-			rows := tx.Bucket([]byte(bucket)).Cursor()
-			for id, _ := rows.First(); id != nil; id, _ = rows.First() {
-				if err := rows.Delete(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	if err := errors.Join(err, db.Close()); err != nil {
+	if err := errors.Join(db.Update(damage), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	lost, err := bolt.Salvage(t.Context(), path, scratch, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := bolt.Open(scratch, bolt.Options{AsIs: true})
+	s, err := bolt.Open(scratch, bolt.Options{AsIs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer opened.Close()
+	t.Cleanup(func() { s.Close() })
+	return s, lost
+}
+
+// clearRows deletes all rows of a bucket.
+func clearRows(b *bbolt.Bucket) error {
+	rows := b.Cursor()
+	for id, _ := rows.First(); id != nil; id, _ = rows.First() {
+		if err := rows.Delete(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// the turns. A few more reads stop the turns.
+func TestSalvagedConversations(t *testing.T) {
+	w := wreckable(t)
+	opened, lost := salvageAfter(t, w, func(tx *bbolt.Tx) error {
+		for _, bucket := range []string{"conversations", "messages", "executions"} {
+			if err := clearRows(tx.Bucket([]byte(bucket))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	s := &thinkReads{Store: opened}
 	wf := workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return policy("policy-1") }, Tools: newToolbox(), Log: slog.New(slog.DiscardHandler)})
 	if err := wf.History.Salvaged(t.Context(), workflow.Restoration{Who: "operator:o", Taken: time.Now()}, lost); err != nil {
@@ -304,7 +318,7 @@ func TestSalvagedConversations(t *testing.T) {
 	if s.n < 1 || s.n > 5 {
 		t.Errorf("the timers of turns were read %d times", s.n)
 	}
-	err = opened.View(t.Context(), func(r store.Reader) error {
+	err := opened.View(t.Context(), func(r store.Reader) error {
 		for _, one := range w.requests {
 			call, err := r.Call(one.call)
 			if err != nil {
@@ -325,16 +339,8 @@ func TestSalvagedConversations(t *testing.T) {
 // Of every conversation, only the turns survive. The salvage ends these turns.
 func TestSalvagedTurnsOnly(t *testing.T) {
 	w := wreckable(t)
-	path, scratch := filepath.Join(t.TempDir(), "store.db"), filepath.Join(t.TempDir(), "scratch.db")
-	if err := os.WriteFile(path, w.file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var turns []string
-	err = db.Update(func(tx *bbolt.Tx) error {
+	s, lost := salvageAfter(t, w, func(tx *bbolt.Tx) error {
 		rows := tx.Bucket([]byte("turns")).Cursor()
 		for id, _ := rows.First(); id != nil; id, _ = rows.Next() {
 			turns = append(turns, string(id))
@@ -344,32 +350,14 @@ func TestSalvagedTurnsOnly(t *testing.T) {
 			if !slices.Contains([]string{"conversation", "message", "call", "request", "execution"}, strings.TrimSuffix(name, "s")) {
 				return nil
 			}
-			rows := b.Cursor()
-			for id, _ := rows.First(); id != nil; id, _ = rows.First() {
-				if err := rows.Delete(); err != nil {
-					return err
-				}
-			}
-			return nil
+			return clearRows(b)
 		})
 	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	lost, err := bolt.Salvage(t.Context(), path, scratch, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := bolt.Open(scratch, bolt.Options{AsIs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	wf := workflow.New(workflow.Config{Store: s, Policy: func() *approvers.Policy { return policy("policy-1", withClients) }, Tools: newToolbox(), Log: slog.New(slog.DiscardHandler)})
 	if err := wf.History.Salvaged(t.Context(), workflow.Restoration{Who: "operator:o", Taken: time.Now()}, lost); err != nil {
 		t.Fatal(err)
 	}
-	err = s.View(t.Context(), func(r store.Reader) error {
+	err := s.View(t.Context(), func(r store.Reader) error {
 		callers := 0
 		for _, id := range turns {
 			turn, err := r.Turn(id)

@@ -83,6 +83,28 @@ func (a *authorizationServer) token(claims map[string]any) string {
 	return text
 }
 
+// openGateway starts a bot whose policy has a client with tokens of this server. The parameter tokens has the keys that
+// say which tokens. openGateway also returns the address at which the gateway listens.
+func (a *authorizationServer) openGateway(tokens, public string) (p *processHarness, bot *program, address string) {
+	a.Helper()
+	p = openProcessHarness(a.T)
+	policy, err := os.ReadFile(p.policy())
+	if err != nil {
+		a.Fatal(err)
+	}
+	write(a.T, p.policy(), append(policy, fmt.Sprintf(`
+clients:
+  desk:
+    oauth: {issuer: %q, %s, person: slack_user_id, algorithm: EdDSA, allow: ["127.0.0.1"]}
+    agent: support
+    owner: U0100
+    tools: [issue_refund]
+`, a.URL, tokens)...))
+	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0", "COUNTERSIGN_GATEWAY_URL="+public)
+	bot, _ = p.serve()
+	return p, bot, "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
+}
+
 // An agent with an access token requests a call on behalf of the Team Lead. The token proves that the call is for the
 // Team Lead, so somebody else must approve it. The agent can see the request only with a token for the Team Lead. A
 // token for another audience is refused. If the Team Lead signs in with the same client, the client can see the request,
@@ -96,22 +118,8 @@ func TestGatewayOAuth(t *testing.T) {
 		maps.Copy(claims, more)
 		return issuer.token(claims)
 	}
-	p := openProcessHarness(t)
-	policy, err := os.ReadFile(p.policy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, p.policy(), append(policy, fmt.Sprintf(`
-clients:
-  desk:
-    oauth: {issuer: %q, subject: desk-id, client_id: desk-app, person: slack_user_id, algorithm: EdDSA, allow: ["127.0.0.1"]}
-    agent: support
-    owner: U0100
-    tools: [issue_refund]
-`, issuer.URL)...))
-	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0", "COUNTERSIGN_GATEWAY_URL="+resource)
-	bot, _ := p.serve()
-	desk := openCaller(t, "http://"+bot.says(`countersign is up.* gateway=(\S+)`), token(map[string]any{"sub": "teo", "act": map[string]string{"sub": "desk-id"}, "slack_user_id": "U0002"}))
+	p, bot, gate := issuer.openGateway("subject: desk-id, client_id: desk-app", resource)
+	desk := openCaller(t, gate, token(map[string]any{"sub": "teo", "act": map[string]string{"sub": "desk-id"}, "slack_user_id": "U0002"}))
 	asked := desk.wants(desk.ask("1", refund+`}`), http.StatusAccepted, "pending")
 	if fmt.Sprint(asked.Body["waits_for"]) == "[Team Lead]" {
 		t.Errorf("the person for whom it is asked may decide it: %s", asked.Original)
@@ -162,22 +170,8 @@ func TestMCPSignIn(t *testing.T) {
 		gate.ServeHTTP(w, r)
 	}))
 	t.Cleanup(public.Close)
-	p := openProcessHarness(t)
-	policy, err := os.ReadFile(p.policy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, p.policy(), append(policy, fmt.Sprintf(`
-clients:
-  terminal:
-    oauth: {issuer: %q, client_id: coding-agent, person: slack_user_id, algorithm: EdDSA, allow: ["127.0.0.1"]}
-    agent: support
-    owner: U0100
-    tools: [issue_refund]
-`, issuer.URL)...))
-	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0", "COUNTERSIGN_GATEWAY_URL="+public.URL+"/gate")
-	bot, _ := p.serve()
-	inner, err := url.Parse("http://" + bot.says(`countersign is up.* gateway=(\S+)`))
+	_, _, address := issuer.openGateway("client_id: coding-agent", public.URL+"/gate")
+	inner, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
