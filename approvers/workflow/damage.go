@@ -246,7 +246,7 @@ func mayHaveRun(c store.Call) bool {
 
 // rebuildRequest replaces a damaged request with a voided request. If the request's run has begun, or may have begun,
 // the new request is consumed instead, and the run is not affected. If the store is older than its last commit, the run
-// of an open call may have begun, and the end function closes the call.
+// of an open call may have begun. The function that rebuildRequest returns then closes the call.
 func (t damageTx) rebuildRequest(id, conversation string) (func() error, error) {
 	facts, chain := t.proposedFacts(id)
 	call, err := t.callOf(facts["call"], cmp.Or(facts["conversation"], conversation), id)

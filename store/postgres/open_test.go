@@ -934,7 +934,8 @@ func TestDocumentedTables(t *testing.T) {
 	}
 }
 
-// The database's views show the waiting requests and their approvers. A request waits since its current stage began.
+// The database's views show the waiting requests and their approvers. The waiting time of a request begins with its
+// current stage.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	name := empty(t)

@@ -25,7 +25,7 @@ func found(check func(*Doctor)) (lines string, code int) {
 	return lines, code
 }
 
-// The doctor finds a heads file that can't be written, and a syslog server that nobody runs.
+// The doctor finds a heads file that can't be written, and a syslog server that does not answer.
 func TestHeads(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
