@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -28,6 +30,7 @@ import (
 
 	"countersign/agent/gateway"
 	"countersign/internal/demo/workspaceclient"
+	"countersign/internal/testkit/npm"
 	"countersign/internal/testkit/pgserver"
 )
 
@@ -621,5 +624,44 @@ func TestClientAdd(t *testing.T) {
 	found := regexp.MustCompile(`(?s)\n  (cs_[\w-]{43})\n.*\n  ci:\n    token: "sha256:([0-9a-f]{64})"`).FindStringSubmatch(out.String())
 	if found == nil || tokenHash(found[1]) != found[2] {
 		t.Errorf("it printed %s", out.String())
+	}
+}
+
+// A client that is generated from the served OpenAPI description asks, waits, claims, reports and withdraws. The
+// compiler finds wrong uses of the client.
+func TestGeneratedClient(t *testing.T) {
+	t.Parallel()
+	node, tool := npm.Require(t, "a client that is generated from the gateway's OpenAPI description was")
+	source := "../../agent/gateway/npmtest"
+	modules := filepath.Join(npm.Installed(t, tool, source, "gateway"), "node_modules")
+	p, _, ci := openGateway(t)
+	dir := t.TempDir()
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(source, "testdata"))); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "package.json"), []byte(`{"type": "module"}`))
+	run := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), node, args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GATE="+ci.base, "TOKEN="+ciToken)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", args[0], err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	run("node_modules/openapi-typescript/bin/cli.js", ci.base+"/v1/openapi.json", "--default-non-nullable=false", "--output", "description.ts")
+	run("node_modules/typescript/bin/tsc", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext", "--types", "node", "program.ts")
+	if t.Failed() {
+		return
+	}
+	printed := make(chan string, 1)
+	go func() { printed <- run("program.js") }()
+	p.watcher("teo").clicks("countersign", "", "Approve", "Refund of $49.99 for order ORD-123")
+	want := "approved Team Lead running urn:countersign:problem:already_claimed approved-executed withdrawn 1"
+	if got := <-printed; got != want {
+		t.Errorf("the program prints %q, want %q", got, want)
 	}
 }
