@@ -126,6 +126,11 @@ func server(g *Gateway, crowded int64) *http.Server {
 			if open.Load() > crowded {
 				w.Header().Set("Connection", "close")
 			}
+			if r.ContentLength != 0 {
+				// If a handler does not read the body, for example because the token is wrong, package http reads the rest of
+				// it before the answer. If setting the deadline fails, this has no time limit.
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyWithin))
+			}
 			g.ServeHTTP(w, r)
 		}),
 		ConnState: func(_ net.Conn, s http.ConnState) {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -309,4 +312,129 @@ func TestDecisionOfDamagedRequest(t *testing.T) {
 			t.Errorf("damaged: %t: the state is %s with the receipt %q, %v", damaged, s.Status, s.Receipt, err)
 		}
 	}
+}
+
+// slowly calls a function with the connection of each of many slow or greedy clients. Meanwhile, another client gets its
+// answer immediately. The connections of the slow clients must end within the given time.
+func slowly(t *testing.T, within time.Duration, client func(net.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		waiting := edited(`{"a":1}`)
+		waiting.Request.State, waiting.Execution = approvers.Pending, nil
+		g, network := testGateway(t, fakeCallers{}, &fakeViews{request: waiting}), testkit.NewNetwork()
+		srv := Server(g)
+		var open atomic.Int32
+		count := srv.ConnState
+		srv.ConnState = func(c net.Conn, s http.ConnState) {
+			count(c, s)
+			switch s {
+			case http.StateNew:
+				open.Add(1)
+			case http.StateClosed:
+				open.Add(-1)
+			}
+		}
+		go func() { _ = srv.Serve(network) }()
+		var clients sync.WaitGroup
+		for range 50 {
+			c, err := network.DialContext(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			clients.Go(func() { client(c) })
+		}
+		synctest.Wait()
+		began := time.Now()
+		other := &http.Client{Transport: &http.Transport{DialContext: network.DialContext, DisableKeepAlives: true}}
+		resp, err := other.Do(clientRequest(t, "/v1/requests/req_1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || time.Since(began) != 0 {
+			t.Errorf("another client gets %d %s after %s (%v)", resp.StatusCode, body, time.Since(began), err)
+		}
+		_ = resp.Body.Close()
+		time.Sleep(within)
+		synctest.Wait()
+		if n, waits := open.Load(), g.Waiting(); n != 0 || waits != 0 {
+			t.Errorf("after %s, %d of 50 connections are still open, and %d wait", within, n, waits)
+		}
+		_ = srv.Close()
+		clients.Wait()
+	})
+}
+
+// clientRequest returns a request of the test client.
+func clientRequest(t *testing.T, path string) *http.Request {
+	t.Helper()
+	r := testRequest(t.Context(), http.MethodGet, "http://gate.example"+path, "")
+	r.RequestURI, r.Body = "", nil
+	return r
+}
+
+// Clients that send or read slowly, or never stop sending, keep a connection only for a short time. Other clients don't
+// notice them.
+func TestSlowClients(t *testing.T) {
+	const head = "Host: gate.example\r\nAuthorization: Bearer " + testToken + "\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\n"
+	says := func(text string) func(net.Conn) {
+		return func(c net.Conn) { _, _ = io.WriteString(c, text) }
+	}
+	// drips sends a byte each second until the server closes the connection. Meanwhile, the client reads its answer.
+	drips := func(first, then string) func(net.Conn) {
+		return func(c net.Conn) {
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			says(first)(c)
+			for {
+				if _, err := io.WriteString(c, then); err != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}
+	}
+	for name, slow := range map[string]struct {
+		within time.Duration
+		client func(net.Conn)
+	}{
+		"a slow header":                {11 * time.Second, drips("POST /v1/requests HTTP/1.1\r\nX-A: ", "a")},
+		"a slow body":                  {bodyWithin + time.Second, drips("POST /v1/requests HTTP/1.1\r\nContent-Length: 100000\r\n"+head+"\r\n", " ")},
+		"a slow body of a claim":       {bodyWithin + time.Second, drips("POST /v1/requests/req_1/claim HTTP/1.1\r\nContent-Length: 100000\r\n"+head+"\r\n", " ")},
+		"a slow body in chunks":        {bodyWithin + time.Second, drips("POST /v1/requests HTTP/1.1\r\nTransfer-Encoding: chunked\r\n"+head+"\r\n", "1\r\n \r\n")},
+		"a slow body without a token":  {bodyWithin + time.Second, drips("POST /v1/requests HTTP/1.1\r\nHost: gate.example\r\nContent-Length: 100000\r\n\r\n", " ")},
+		"a body that is not sent":      {bodyWithin + sendWithin + time.Second, says("POST /v1/requests HTTP/1.1\r\nContent-Length: 100000\r\n" + head + "\r\n")},
+		"a client that reads nothing":  {sendWithin + time.Second, says("GET /v1/openapi.json HTTP/1.1\r\n" + head + "\r\n")},
+		"a stream that nobody reads":   {sendWithin + time.Second, says("GET /v1/requests/req_1 HTTP/1.1\r\nAccept: text/event-stream\r\n" + head + "\r\n")},
+		"a connection without request": {11 * time.Second, says("")},
+		"a stream whose reader stops": {heartbeat + sendWithin + time.Second, func(c net.Conn) {
+			says("GET /v1/requests/req_1 HTTP/1.1\r\nAccept: text/event-stream\r\n" + head + "\r\n")(c)
+			for text, part := "", make([]byte, 4096); !strings.Contains(text, `"status":"pending"`); {
+				n, err := c.Read(part)
+				if err != nil {
+					t.Errorf("the stream ended: %v", err)
+					return
+				}
+				text += string(part[:n])
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { slowly(t, slow.within, slow.client) })
+	}
+	t.Run("a body without an end", func(t *testing.T) {
+		var most atomic.Int64
+		slowly(t, time.Second, func(c net.Conn) {
+			says("POST /v1/requests HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + head + "\r\n")(c)
+			go func() { _, _ = io.Copy(io.Discard, c) }() // the client reads the answer
+			chunk := "8000\r\n" + strings.Repeat(" ", 0x8000) + "\r\n"
+			for sent := 0; ; sent += len(chunk) {
+				if _, err := io.WriteString(c, chunk); err != nil {
+					most.Store(max(most.Load(), int64(sent)))
+					return
+				}
+			}
+		})
+		if most := most.Load(); most < maxBody || most > 1<<20 {
+			t.Errorf("a client could send %d bytes", most)
+		}
+	})
 }

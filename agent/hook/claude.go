@@ -107,7 +107,7 @@ func readSnake(raw []byte, moments map[string]moment) (event, error) {
 		return event{}, err
 	}
 	e := event{name: in.Event, session: in.Session, id: in.ID, tool: in.Tool, input: in.Input, folder: in.Folder, text: in.Error}
-	if in.Agent != "" {
+	if in.Session != "" && in.Agent != "" {
 		e.session += "/" + in.Agent
 	}
 	var ok bool

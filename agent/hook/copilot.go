@@ -3,6 +3,7 @@ package hook
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -35,11 +36,15 @@ var copilot = dialect{
 		if e.input == nil {
 			e.input = in.Input
 		}
-		var text string
-		if json.Unmarshal(e.input, &text) == nil { // some versions write the arguments as a string that contains JSON
-			e.input = json.RawMessage(text)
-		}
 		e.noEdit = e.moment == permission
+		var text *string
+		if json.Unmarshal(e.input, &text) == nil && text != nil {
+			if _, err := split([]byte(*text)); err != nil && e.tool == "apply_patch" { // the tool's only argument is a text
+				e.input, e.noEdit = slices.Concat([]byte(`{"text":`), e.input, []byte(`}`)), true
+			} else { // some versions write the arguments as a string that contains JSON
+				e.input = json.RawMessage(*text)
+			}
+		}
 		if e.failed = name == "postToolUseFailure"; e.failed && json.Unmarshal(in.Error, &e.text) != nil {
 			e.text = string(in.Error)
 		}

@@ -119,6 +119,13 @@ func TestCards(t *testing.T) {
 	unreported.Execution.State, unreported.Execution.Loss, unreported.Execution.StartedAt = approvers.ExecutionUnknown, approvers.LossUnreported, bottest.Noon.Add(5*time.Minute)
 
 	for name, s := range map[string]view.Model{
+		"card_file_edit":       bottest.ViewModel(fileEdit("claude-code.Edit", oneEdit)),
+		"card_file_edits":      bottest.ViewModel(fileEdit("claude-code.MultiEdit", manyEdits(2))),
+		"card_file_edits_long": bottest.ViewModel(fileEdit("claude-code.MultiEdit", manyEdits(40))),
+		"card_file_replace":    bottest.ViewModel(fileEdit("copilot.edit", strings.NewReplacer("_string", "_str", "file_path", "path").Replace(oneEdit))),
+		"card_file_patch":      bottest.ViewModel(fileEdit("codex.apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.go\n@@ func f()\n-x := 1\n+x := 2\n*** Delete File: b.go\n*** End Patch\n","working_folder":"/w"}`)),
+		"card_file_write":      bottest.ViewModel(fileEdit("gemini.write_file", `{"file_path":"/w/a.go","content":"package a\n\nvar x = 1\n","working_folder":"/w"}`)),
+
 		"card_caller":            bottest.ViewModel(byCaller),
 		"card_caller_execute":    bottest.ViewModel(served),
 		"card_caller_approved":   claimable,
@@ -148,7 +155,7 @@ func TestCards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := drawn(t, s)
 			bottest.Golden(t, name, d.Messages[0])
-			if want := name != "card_long"; d.Shows[0].Whole != want {
+			if want := !strings.HasSuffix(name, "_long"); d.Shows[0].Whole != want {
 				t.Errorf("whole is %v, want %v", d.Shows[0].Whole, want)
 			}
 			if d.Shows[0].Digest != s.Request.Digest {
@@ -162,6 +169,59 @@ func TestCards(t *testing.T) {
 				t.Errorf("buttons that act: %v, but the request is %s", live, s.Request.State)
 			}
 		})
+	}
+}
+
+// oneEdit has the arguments of one edit of a file.
+const oneEdit = `{"file_path":"/w/a.go","old_string":"func f() {\n\tx := 1\n\treturn\n}","new_string":"func f() {\n\tx := 2\n\tlog(x)\n\treturn\n}","working_folder":"/w"}`
+
+// manyEdits returns the arguments of a call with several edits of a file.
+func manyEdits(n int) string {
+	var edits []string
+	for i := range n {
+		edits = append(edits, fmt.Sprintf(`{"old_string":"x%d := 1\nreturn","new_string":"x%[1]d := 2\nreturn"}`, i+1))
+	}
+	return `{"file_path":"/w/a.go","edits":[` + strings.Join(edits, ",") + `],"working_folder":"/w"}`
+}
+
+// fileEdit returns a request of a coding agent that edits a file. The agent's policy is not known here, so the request
+// has no sentence about the call.
+func fileEdit(tool, args string) approvers.Request {
+	r := bottest.Request(args)
+	r.Tool, r.Preview = tool, ""
+	r.Plan.Why = []string{tool + " is high risk"}
+	return r
+}
+
+// Only a person who has read all edits of a file can approve them. If the edits do not fit on the card, the card has no
+// button Approve, and in Details…, the button is on the last page with arguments.
+func TestEveryEditIsRead(t *testing.T) {
+	r := fileEdit("issue_refund", manyEdits(200)) // a tool that the Team Lead may approve
+	for _, a := range actionsOf(drawn(t, bottest.ViewModel(r))) {
+		if a == control.ActApprove {
+			t.Error("the card with a part of the edits has the button Approve")
+		}
+	}
+	read, pages := "", 0
+	for token := testToken(r); ; token.Page++ {
+		m := detailsOn(bottest.ViewModel(r), token, "U0002")
+		read += textOf(m.Blocks.BlockSet)
+		if m.Submit != nil {
+			break
+		}
+		if pages++; pages > 20 {
+			t.Fatalf("after %d pages, the button Approve is missing", pages)
+		}
+	}
+	for i := range 200 {
+		for _, line := range []string{"│ - x%d := 1\n", "│ + x%d := 2\n"} {
+			if line = fmt.Sprintf(line, i+1); !strings.Contains(read, line) {
+				t.Errorf("the pages up to the button Approve lack %q", line)
+			}
+		}
+	}
+	if pages == 0 {
+		t.Error("the edits fit on one page, so the test shows nothing")
 	}
 }
 

@@ -145,22 +145,32 @@ func theFirst(said []string, all int) string {
 // lines counts the added and the removed lines. The function shows the first of these lines, and added lines before
 // removed lines.
 func lines(was, is string) string {
-	var gone, come []string
+	var all edit
 	for _, c := range edits(splitLines(was), splitLines(is)) {
-		gone, come = append(gone, c.gone...), append(come, c.come...)
+		all.gone, all.come = append(all.gone, c.gone...), append(all.come, c.come...)
 	}
-	var counts []string
-	if len(come) > 0 {
-		counts = append(counts, many(len(come), "line")+" added")
-	}
-	if len(gone) > 0 {
-		counts = append(counts, many(len(gone), "line")+" removed")
-	}
-	if len(counts) == 0 {
+	counts := all.counts()
+	if counts == "" {
 		return "only line ends change"
 	}
-	said := append(signed("+ ", come), signed("− ", gone)...)
-	return strings.Join(counts, ", ") + ": " + theFirst(said, len(come)+len(gone))
+	return counts + ": " + all.lines()
+}
+
+// counts says how many lines an edit adds and removes.
+func (e edit) counts() string {
+	var counts []string
+	if len(e.come) > 0 {
+		counts = append(counts, many(len(e.come), "line")+" added")
+	}
+	if len(e.gone) > 0 {
+		counts = append(counts, many(len(e.gone), "line")+" removed")
+	}
+	return strings.Join(counts, ", ")
+}
+
+// lines returns the first lines of an edit: added lines before removed lines.
+func (e edit) lines() string {
+	return theFirst(append(signed("+ ", e.come), signed("− ", e.gone)...), len(e.come)+len(e.gone))
 }
 
 // signed returns the first lines, each with a sign before it.
@@ -234,14 +244,40 @@ func members(was, is object) string {
 	return theFirst(said, len(said))
 }
 
+// Lines compares two texts by line. Each returned line begins with a sign and a space. The sign is "-" for a line that
+// only the old text has, "+" for a line that only the new text has, and a space for a line of both texts. Lines leaves
+// out nothing, so the result contains both texts completely.
+func Lines(was, is string) []string {
+	old, now := strings.Split(was, "\n"), strings.Split(is, "\n")
+	var out []string
+	add := func(sign string, lines []string) {
+		for _, line := range lines {
+			out = append(out, sign+line)
+		}
+	}
+	at := 0
+	for _, c := range edits(old, now) {
+		add("  ", old[at:c.at])
+		add("- ", c.gone)
+		add("+ ", c.come)
+		at = c.at + len(c.gone)
+	}
+	add("  ", old[at:])
+	return out
+}
+
 // edit is a sequence of pieces that were replaced by other pieces.
-type edit struct{ gone, come []string }
+type edit struct {
+	at         int // the number of old pieces before the change
+	gone, come []string
+}
 
 // edits finds the smallest changes between two lists of pieces. If both lists are long, one change covers everything
 // between their common beginning and their common end.
 func edits(was, is []string) []edit {
+	at := 0
 	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
-		was, is = was[1:], is[1:]
+		was, is, at = was[1:], is[1:], at+1
 	}
 	for len(was) > 0 && len(is) > 0 && was[len(was)-1] == is[len(is)-1] {
 		was, is = was[:len(was)-1], is[:len(is)-1]
@@ -250,9 +286,9 @@ func edits(was, is []string) []edit {
 	case len(was) == 0 && len(is) == 0:
 		return nil
 	case len(was)*len(is) > maxDiffSize || len(was) == 0 || len(is) == 0:
-		return []edit{{was, is}}
+		return []edit{{at, was, is}}
 	}
-	return walk(was, is, alike(was, is))
+	return walk(at, was, is, alike(was, is))
 }
 
 // alike returns a table. For each pair of positions, the table has the length of the longest common subsequence of
@@ -274,16 +310,18 @@ func alike(was, is []string) [][]int32 {
 	return table
 }
 
-func walk(was, is []string, table [][]int32) []edit {
+// walk finds the changes with the table of alike. The parameter from is the number of old pieces before the table.
+func walk(from int, was, is []string, table [][]int32) []edit {
 	var out []edit
-	var now edit
+	now := edit{at: from}
 	for i, j := 0, 0; i < len(was) || j < len(is); {
 		switch {
 		case i < len(was) && j < len(is) && was[i] == is[j]:
 			if len(now.gone)+len(now.come) > 0 {
-				out, now = append(out, now), edit{}
+				out = append(out, now)
 			}
 			i, j = i+1, j+1
+			now = edit{at: from + i}
 		case j == len(is) || (i < len(was) && table[i+1][j] >= table[i][j+1]):
 			now.gone = append(now.gone, was[i])
 			i++

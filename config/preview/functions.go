@@ -27,6 +27,7 @@ var previewFuncs = template.FuncMap{
 	"date":     date,
 	"between":  between,
 	"diff":     diff,
+	"patch":    patch,
 	"join":     joined,
 	"some":     some,
 	"upper":    func(v any) (string, error) { return strings.ToUpper(fmt.Sprint(v)), nil },

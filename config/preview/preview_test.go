@@ -20,6 +20,27 @@ func compiled(t *testing.T, text string) approvers.Preview {
 	return approvers.Preview{Text: text, Render: render}
 }
 
+// A sentence about a patch names each file. If the sentence is too long, it first loses the lines, and then the last
+// files. A text that is not a valid patch is quoted, because the agent may read it in another way.
+func TestPatch(t *testing.T) {
+	const path = "a/path/that/is/nearly/as/long/as/a/path/may/be/here.go"
+	begin, end := "*** Begin Patch\n", "*** End Patch"
+	for text, want := range map[string]string{
+		begin + "*** Update File: a.go\n-x\n+y\n" + end + "\n": "a.go: 1 line added, 1 line removed: + y, − x",
+		begin + "*** Update File: a.go\n" + strings.Repeat("-"+strings.Repeat("x", 70)+"\n+"+strings.Repeat("y", 70)+"\n", 3) + "*** Delete File: b.go\n" + end: "a.go: 3 lines added, 3 lines removed; deletes b.go",
+		begin + strings.Repeat("*** Delete File: "+path+"\n", 9) + end:                                                                                          strings.Repeat(", deletes "+path, 4)[2:] + ", and 5 more",
+		begin + "*** Add File: a.go\n+x\ny\n" + end:                                                                                                             "“*** Begin Patch ⏎ *** Add File: a.go ⏎ +x ⏎ y ⏎ *** End Patch”",
+		begin + "*** Add File: a.go\n+x\n *** Delete File: b.go\n" + end:                                                                                        "“*** Begin Patch ⏎ *** Add File: a.go ⏎ +x ⏎ *** Delete File: b.go ⏎ *** End Patch”",
+		begin + end: "“*** Begin Patch ⏎ *** End Patch”",
+		"rm -rf /":  "“rm -rf /”",
+		"":          "“”",
+	} {
+		if got, err := compiled(t, "{{patch .text}}").Render(map[string]any{"text": text}); err != nil || got != want {
+			t.Errorf("%s:\n got %s, %v\nwant %s", text, got, err, want)
+		}
+	}
+}
+
 func TestPreview(t *testing.T) {
 	args := map[string]any{
 		"order_id": "ORD-123", "amount": 49.99, "currency": "USD", "big": 1234567.5, "note": nil, "count": 1.0, "many": 12500.0, "due": "2026-03-31",

@@ -28,7 +28,7 @@ const (
 
 // Some functions do more work than reading each byte once. heavy has the factor by which such a function's work is
 // larger.
-var heavy = map[string]int{"diff": 24, "total": 3}
+var heavy = map[string]int{"diff": 24, "patch": 3, "total": 3}
 
 // The result of some functions can be much larger than the arguments. For each such function, makes has a function that
 // computes the maximum size of the result, in bytes. The parameter named size is the size of the arguments.

@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,14 +104,14 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 	case refused != nil: // the sender is not authenticated, so the server reads only the event's name from the body
 		err = refused
 	case err != nil:
-		err = faultError("The query of the hook's URL is not valid.")
+		err = faultError{why: "The query of the hook's URL is not valid."}
 	default:
 		out, err = s.answer(w, r, agent.Name, query, caller)
 	}
 	if err != nil {
-		text := explain(err)
-		s.Log.Info("denied an event of a hook", "client", caller.Name, "agent", agent.Name, "why", text)
-		out = hook.Refuse(agent.Name, body.event(w, query), profile(query), errors.New(text))
+		why, quoted := explain(err)
+		s.Log.Info("denied an event of a hook", "client", caller.Name, "agent", agent.Name, "why", why)
+		out = hook.Refuse(agent.Name, body.event(w, query), profile(query), errors.New(why+quoted))
 	}
 	gateway.Extend(w)
 	if err := send(w, out); err != nil {
@@ -147,7 +146,7 @@ func Deny(why error, log *slog.Logger) http.Handler {
 
 // answer returns the answer to an event of a client. An error means that the event could not be handled.
 func (s *server) answer(w http.ResponseWriter, r *http.Request, agent string, query url.Values, caller approvers.Client) ([]byte, error) {
-	d, err := parameters(query)
+	d, err := parameters(query, caller)
 	if err != nil {
 		return nil, err
 	}
@@ -170,26 +169,24 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, agent string, qu
 	return hook.Serve(ctx, d), nil
 }
 
-// faultError is an error whose text is for the caller.
-type faultError string
+// faultError is an error whose text is for the caller. The log has only the first part. A text from the request can
+// contain a secret, so it belongs in the second part.
+type faultError struct{ why, quoted string }
 
-func (e faultError) Error() string { return string(e) }
+func (e faultError) Error() string { return e.why + e.quoted }
 
-// explain returns a sentence about an error.
-func explain(err error) string {
+// explain returns a sentence about an error. The second part of the sentence quotes the request.
+func explain(err error) (why, quoted string) {
 	var fault faultError
 	if errors.As(err, &fault) {
-		return string(fault)
+		return fault.why, fault.quoted
 	}
-	text, _, _ := gateway.Explain(err)
-	return text
+	why, _, _ = gateway.Explain(err) // the errors of ReadBody, and of a token, do not quote the request
+	return why, ""
 }
 
-// slackUser matches the id of a Slack user.
-var slackUser = regexp.MustCompile(`^[UW][A-Z0-9]{1,30}$`)
-
 // parameters reads the query of the URL.
-func parameters(query url.Values) (d hook.Delivery, err error) {
+func parameters(query url.Values, caller approvers.Client) (d hook.Delivery, err error) {
 	d.Profile = hook.Control
 	for name, values := range query {
 		value := values[0]
@@ -206,12 +203,12 @@ func parameters(query url.Values) (d hook.Delivery, err error) {
 			d.Timeout = time.Duration(seconds) * time.Second
 		case "on_behalf_of":
 			d.OnBehalfOf = value
-			ok = ok && slackUser.MatchString(value)
+			ok = ok && gateway.CheckOnBehalfOf(caller, value) == nil
 		default:
-			return d, faultError(fmt.Sprintf("The hook's URL has the parameter %.50q, which is not known.", name))
+			return d, faultError{"The hook's URL has a parameter that is not known", fmt.Sprintf(": %.50q.", name)}
 		}
 		if !ok {
-			return d, faultError(fmt.Sprintf("The parameter %s in the hook's URL is not valid.", name))
+			return d, faultError{why: "The parameter " + name + " in the hook's URL is not valid."}
 		}
 	}
 	return d, nil
@@ -242,7 +239,7 @@ func (s *server) body(w http.ResponseWriter, r *http.Request, client string) ([]
 		select {
 		case <-freed:
 		case <-wait.C:
-			return nil, faultError("Too many long events arrive at the same time.")
+			return nil, faultError{why: "Too many long events arrive at the same time."}
 		case <-r.Context().Done():
 			return nil, r.Context().Err()
 		}

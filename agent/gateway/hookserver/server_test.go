@@ -1,6 +1,7 @@
 package hookserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,12 +28,16 @@ func (noCallers) PublishReceiptKey(context.Context, string, []byte) error { retu
 // newGateway returns a gateway with the clients laptop and phone, whose tokens are cs_laptop and cs_phone.
 func newGateway(t *testing.T) *gateway.Gateway {
 	t.Helper()
+	return newLoggingGateway(t, slog.New(slog.DiscardHandler))
+}
+
+func newLoggingGateway(t *testing.T, log *slog.Logger) *gateway.Gateway {
+	t.Helper()
 	policy := &approvers.Policy{}
 	for _, name := range []string{"laptop", "phone"} {
 		hash := sha256.Sum256([]byte("cs_" + name))
 		policy.Clients = append(policy.Clients, approvers.Client{Name: name, Token: hex.EncodeToString(hash[:])})
 	}
-	log := slog.New(slog.DiscardHandler)
 	g, err := gateway.New(t.Context(), gateway.Config{Callers: noCallers{}, Policy: func() *approvers.Policy { return policy }, Key: gateway.NewReceiptKey(), Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -98,9 +103,10 @@ func TestDeny(t *testing.T) {
 
 // No input from an attacker or a wrong setting lets a call run, or reaches the workflow. Each answer has the status
 // 200, because Claude Code takes other statuses as a failure of the hook, and by default runs the call after a
-// failure.
+// failure. The log has the reason, but does not quote the request, which can contain secrets.
 func TestRefused(t *testing.T) {
-	g := newGateway(t)
+	var log bytes.Buffer
+	g := newLoggingGateway(t, slog.New(slog.NewTextHandler(&log, nil)))
 	with := func(old, text string) string { return strings.Replace(call, old, text, 1) }
 	for _, attack := range []struct{ name, query, body, words string }{
 		{"an unknown parameter", "?timeout=2&wait=1", call, "wait"},
@@ -138,6 +144,13 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %.500s", attack.name, out)
 		}
 	}
+	for _, secret := range []string{"?hunter2=1", "?on_behalf_of=hunter2", "?event=hunter2", "?profile=hunter2", "?timeout=hunter2", "?%zz=hunter2"} {
+		post(t, g, "cs_laptop", secret, strings.NewReader(call))
+	}
+	for _, secret := range []string{"hunter2", with("PreToolUse", "hunter2"), with(`"/w"`, `"/w","hunter2":1,"hunter2":2`), with(`"command":`, `"hunter2":"ls","hunter2":`), with("s-1", "hunter2") + "x"} {
+		post(t, g, "cs_laptop", "", strings.NewReader(secret))
+		post(t, g, "cs_hunter2", "", strings.NewReader(secret))
+	}
 	for _, token := range []string{"", "cs_wrong", "e30.e30.e30"} {
 		for query, body := range map[string]io.Reader{"": strings.NewReader(call), "?event=PreToolUse": unread{t}, "?%zz": strings.NewReader(call)} {
 			if out := post(t, g, token, query, body); !strings.Contains(out, `"permissionDecision":"deny"`) || !strings.Contains(out, "token") {
@@ -155,6 +168,9 @@ func TestRefused(t *testing.T) {
 	}
 	if out := post(t, g, "cs_laptop", "", io.MultiReader(strings.NewReader(call), errorReader{})); !strings.Contains(out, `"permissionDecision":"deny"`) {
 		t.Errorf("a body that breaks off: %s", out)
+	}
+	if text := log.String(); !strings.Contains(text, "is not known") || strings.Contains(text, "hunter2") || strings.Contains(text, "make deploy") {
+		t.Errorf("the log quotes a request, or has no reason: %s", text)
 	}
 }
 

@@ -2,7 +2,11 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -16,6 +20,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -152,6 +157,64 @@ func TestHoldEndsBeforeTheClientsPatience(t *testing.T) {
 			if text, err := json.Marshal(answer); err != nil || !strings.Contains(string(text), "The call has no result yet.") {
 				t.Errorf("the answer is %s (%v)", text, err)
 			}
+		})
+	}
+}
+
+// proposes is a workflow that stores each call as the same request, which nobody decides.
+type proposes struct {
+	holdingCallers
+	hungUp chan time.Duration // how long the client waited before it hung up
+}
+
+func (proposes) Propose(context.Context, workflow.CallerCall) (string, bool, error) {
+	return "req_1", false, nil
+}
+
+func (p proposes) HungUp(_ context.Context, _ approvers.Client, after time.Duration) error {
+	p.hungUp <- after
+	return nil
+}
+
+// A client that does not read the progress of its held call counts as disconnected. So it does not keep a connection
+// for as long as the call may be held.
+func TestSlowReaderOfHeldCall(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			token := sha256.Sum256([]byte("cs_token"))
+			policy := &approvers.Policy{Clients: []approvers.Client{{Name: "ci", Token: hex.EncodeToString(token[:]), Hold: time.Hour}}}
+			log := slog.New(slog.DiscardHandler)
+			g, err := gateway.New(t.Context(), gateway.Config{
+				Callers: noCallers{}, Views: waitingCall{}, Policy: func() *approvers.Policy { return policy }, Key: gateway.NewReceiptKey(), Log: log,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			callers := proposes{hungUp: make(chan time.Duration, 1)}
+			if err := Attach(Config{Gateway: g, Callers: callers, Views: learned{}, Policy: func() *approvers.Policy { return policy }, Tools: func() []workflow.Tool { return nil }, Log: log}); err != nil {
+				t.Fatal(err)
+			}
+			srv, network := gateway.Server(g), testkit.NewNetwork()
+			go func() { _ = srv.Serve(network) }()
+			c, err := network.DialContext(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deploy","arguments":{},"_meta":{"progressToken":"p"}}}`
+			if _, err := fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: gate.example\r\nAuthorization: Bearer cs_token\r\nContent-Type: application/json\r\n"+
+				"Accept: application/json, text/event-stream\r\nMcp-Protocol-Version: 2025-06-18\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+				t.Fatal(err)
+			}
+			if reads {
+				go func() { _, _ = io.Copy(io.Discard, c) }()
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if waits := g.Waiting(); (waits == 1) != reads || (len(callers.hungUp) == 0) != reads {
+				t.Errorf("the client reads: %t; after a minute, %d connections wait, and %d have hung up", reads, waits, len(callers.hungUp))
+			}
+			_ = c.Close()
+			_ = srv.Close()
 		})
 	}
 }

@@ -15,12 +15,14 @@ import (
 
 	"countersign/approvers"
 	"countersign/bot/render/block"
+	"countersign/config/preview"
 )
 
 // Text lays out arguments for people as a table of names and values. Text works on the stored bytes and omits nothing.
 // Each name has its own line, and numbers look exactly as they are stored. A text that could be mistaken for another
 // value, such as a number, is quoted. Each line of a multi-line text starts with a bar, so no text can look like another
-// argument. Invisible characters are shown as ⟨…⟩.
+// argument. Invisible characters are shown as ⟨…⟩. An edit of a file, which has the old and the new text, is shown as a
+// difference by line: see pairs.
 func Text(raw []byte) string { return MaskedText(raw, nil) }
 
 // MaskedText is like Text, but shows a note in place of each secret value. No other text can look like this note,
@@ -160,8 +162,16 @@ const indent = "  "
 
 // member is a laid-out member of an object: its value on the same line, or lines below it.
 type member struct {
-	name, value string
-	below       []string
+	name  string
+	shown string // the name as it is shown
+	laidOut
+}
+
+// laidOut is a laid-out value.
+type laidOut struct {
+	value string   // on the line of the name; or else:
+	below []string // on lines below the name
+	text  string   // the exact value, if it is a text that is not masked
 }
 
 // maxColumn is the greatest width of the column of names. Longer names don't widen the column.
@@ -171,16 +181,15 @@ const maxColumn = 20
 func (l layout) table(list []member) string {
 	column := 0
 	for _, m := range list {
-		if n := block.Width(memberName(m.name)); m.value != "" && n <= maxColumn {
+		if n := block.Width(m.shown); m.value != "" && n <= maxColumn {
 			column = max(column, n)
 		}
 	}
 	var b strings.Builder
 	for _, m := range list {
-		name := memberName(m.name)
-		b.WriteString(name + ":")
+		b.WriteString(m.shown + ":")
 		if m.value != "" {
-			b.WriteString(strings.Repeat(" ", max(0, column-block.Width(name))+1) + m.value)
+			b.WriteString(strings.Repeat(" ", max(0, column-block.Width(m.shown))+1) + m.value)
 		}
 		b.WriteString("\n")
 		for _, line := range m.below {
@@ -200,11 +209,11 @@ func (l *layout) members() (list []member, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m := member{name: tok.String()}
+		m := member{name: tok.String(), shown: memberName(tok.String())}
 		l.path = append(l.path, m.name)
-		m.value, m.below, err = l.value()
+		m.laidOut, err = l.value()
 		if was, changed := l.was[m.name]; changed && len(l.path) == 1 {
-			m.value = was + changedTo + m.value
+			m.value, m.text = was+changedTo+m.value, ""
 		}
 		if l.path = l.path[:len(l.path)-1]; err != nil {
 			return nil, err
@@ -212,7 +221,41 @@ func (l *layout) members() (list []member, err error) {
 		list = append(list, m)
 	}
 	_, err = l.dec.ReadToken()
-	return list, err
+	return pairs(list), err
+}
+
+// edits has the names of the arguments with the old and the new text of an edit, as coding agents name them.
+var edits = [][]string{{"old_string", "new_string"}, {"old_str", "new_str"}}
+
+// pairs shows the old and the new text of an edit as one difference, which has all lines of both texts. If one of the
+// texts is empty, masked, given twice, or changed by an approver, or if both have only one line, they stay as they are.
+// No other member can look like a difference, because a name with an arrow is quoted.
+func pairs(list []member) []member {
+	for _, names := range edits {
+		var at []int // the positions of the members with these names
+		for i, m := range list {
+			if slices.Contains(names, m.name) {
+				at = append(at, i)
+			}
+		}
+		if len(at) != 2 || list[at[0]].name == list[at[1]].name {
+			continue
+		}
+		was, is := list[at[0]], list[at[1]]
+		if was.name != names[0] {
+			was, is = is, was
+		}
+		if was.text == "" || is.text == "" || !strings.Contains(was.text+is.text, "\n") {
+			continue
+		}
+		both := member{name: names[0], shown: was.shown + changedTo + is.shown}
+		for _, line := range preview.Lines(was.text, is.text) {
+			both.below = append(both.below, bar+block.Visible(line))
+		}
+		list[at[0]] = both
+		list = slices.Delete(list, at[1], at[1]+1)
+	}
+	return list
 }
 
 // changedTo separates the earlier value of an argument from the current one. A text that contains an arrow is quoted,
@@ -235,34 +278,35 @@ func (l *layout) secret() bool {
 }
 
 // The method "value" lays out a value: on the line of its name, or on lines below it.
-func (l *layout) value() (line string, below []string, err error) {
+func (l *layout) value() (out laidOut, err error) {
 	if l.secret() {
 		v, err := l.dec.ReadValue()
-		return Masked(v), nil, err
+		return laidOut{value: Masked(v)}, err
 	}
 	switch l.dec.PeekKind() {
 	case '{':
 		if l.empties('}') {
-			return "{}", nil, l.dec.SkipValue()
+			return laidOut{value: "{}"}, l.dec.SkipValue()
 		}
 		list, err := l.members()
-		return "", lines(l.table(list)), err
+		return laidOut{below: lines(l.table(list))}, err
 	case '[':
 		if l.empties(']') {
-			return "[]", nil, l.dec.SkipValue()
+			return laidOut{value: "[]"}, l.dec.SkipValue()
 		}
-		below, err = l.items()
-		return "", below, err
+		out.below, err = l.items()
+		return out, err
 	case '"':
 		tok, err := l.dec.ReadToken()
 		if err != nil {
-			return "", nil, err
+			return out, err
 		}
-		line, below = shownText(tok.String())
-		return line, below, nil
+		out.text = tok.String()
+		out.value, out.below = shownText(out.text)
+		return out, nil
 	}
 	v, err := l.dec.ReadValue()
-	return block.Visible(string(v)), nil, err
+	return laidOut{value: block.Visible(string(v))}, err
 }
 
 // items lays out the values of a list, each behind a dash.
@@ -271,12 +315,12 @@ func (l *layout) items() (out []string, err error) {
 		return nil, err
 	}
 	for l.dec.PeekKind() != ']' {
-		line, below, err := l.value()
+		item, err := l.value()
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, strings.TrimSuffix("- "+line, " "))
-		for _, one := range below {
+		out = append(out, strings.TrimSuffix("- "+item.value, " "))
+		for _, one := range item.below {
 			out = append(out, indent+one)
 		}
 	}
@@ -412,8 +456,8 @@ const maxChanged = 60
 // ShortValue lays out a top-level value, and reports whether it takes one short line.
 func ShortValue(name string, raw []byte, secrets []string) (string, bool) {
 	l := layout{secrets: secrets, dec: jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true)), path: []string{name}}
-	line, below, err := l.value()
-	return line, err == nil && len(below) == 0 && block.Width(line) <= maxChanged
+	v, err := l.value()
+	return v.value, err == nil && len(v.below) == 0 && block.Width(v.value) <= maxChanged
 }
 
 // writeSigned writes one argument, with a sign such as + before each of its lines.

@@ -47,12 +47,80 @@ admin:      "q\"\\\t"`, "\n")
 	}
 }
 
+// The old and the new text of an edit are shown as a difference that has all lines of both texts. This also holds for
+// each edit of a list. No other argument looks like a difference.
+func TestEdits(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"file_path":"/w/a.go","old_string":"a\nb\nc","new_string":"a\nB\nc\nd","working_folder":"/w"}`: `
+file_path:      /w/a.go
+old_string → new_string:
+  │   a
+  │ - b
+  │ + B
+  │   c
+  │ + d
+working_folder: /w`,
+		`{"file_path":"/w/a.go","edits":[{"old_string":"x := 1","new_string":"x := 1\ny := 2","replace_all":true},{"old_string":"a","new_string":"b"}]}`: `
+file_path: /w/a.go
+edits:
+  -
+    old_string → new_string:
+      │   x := 1
+      │ + y := 2
+    replace_all: true
+  -
+    old_string: a
+    new_string: b`,
+		`{"new_str":"b\u202e\n","path":"/a","old_str":"a\n"}`: `
+old_str → new_str:
+  │ - a
+  │ + b⟨U+202E⟩
+  │   
+path: /a`,
+		`{"old_string":"","new_string":"a\nb"}`: `
+old_string: ""
+new_string:
+  │ a
+  │ b`,
+		`{"old_string":["a\n"],"new_string":"a\nb"}`: `
+old_string:
+  -
+    │ a
+    │ 
+new_string:
+  │ a
+  │ b`,
+		`{"old_string":"a\nb","old_string":"a\nc","new_string":"a"}`: `
+old_string:
+  │ a
+  │ b
+old_string:
+  │ a
+  │ c
+new_string: a`,
+		`{"old_string → new_string":"- a\n+ b"}`: `
+"old_string → new_string":
+  │ - a
+  │ + b`,
+	} {
+		if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), Text([]byte(raw))); diff != "" {
+			t.Errorf("%s\n%s", raw, diff)
+		}
+	}
+	masked := MaskedText([]byte(`{"old_string":"a\nb","new_string":"a\nc"}`), []string{"new_string"})
+	if want := "old_string:\n  │ a\n  │ b\nnew_string: ⟨masked⟩"; masked != want {
+		t.Errorf("with a masked text it is %q, want %q", masked, want)
+	}
+}
+
 // No text can look like another argument: two argument objects that mean different things look different.
 func FuzzArgumentText(f *testing.F) {
 	for _, pair := range [][2]string{
 		{`{"a":"1\nb: 2"}`, `{"a":"1","b":2}`}, {`{"a":["x","y"]}`, `{"a":["x\n  - \"y\""]}`}, {`{"a":"1"}`, `{"a":1}`},
 		{`{"a":{"b":1}}`, `{"a":"\n  b: 1"}`}, {`{"a":"│ x"}`, `{"a":"\nx"}`}, {`{"a":{}}`, `{"a":"{}"}`}, {`{"a.b":1}`, `{"a":{"b":1}}`},
 		{`{"a":[]}`, `{"a":[[]]}`}, {`{"a":[{}]}`, `{"a":{"-":{}}}`},
+		{`{"old_string":"a\nb","new_string":"a\nc"}`, `{"old_string":"a\n- b","new_string":"a\n+ c"}`},
+		{`{"old_string":"a\nb","new_string":"a"}`, `{"old_string":"a\nb\n","new_string":"a\n"}`},
 	} {
 		f.Add(pair[0], pair[1])
 	}
