@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -200,6 +201,7 @@ func (b *Display) show(ctx context.Context, vm view.Model) error { //nolint:cycl
 	if err := b.remove(ctx, s); err != nil {
 		return err
 	}
+	began := b.Now()
 	if err := b.access.checkAudience(ctx, vm); err != nil {
 		return err
 	}
@@ -214,7 +216,7 @@ func (b *Display) show(ctx context.Context, vm view.Model) error { //nolint:cycl
 		if d, err = b.posts.change(ctx, vm, d); err != nil {
 			return b.notChanged(ctx, s, err)
 		}
-		return recordShown(ctx, b.Outbox, s, d)
+		return b.recordShown(ctx, s, d, began)
 	}
 	at, err := b.destinationOf(ctx, vm, false)
 	if err != nil {
@@ -234,7 +236,7 @@ func (b *Display) show(ctx context.Context, vm view.Model) error { //nolint:cycl
 					return err
 				}
 			}
-			return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body})
+			return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body, Began: began})
 		}
 	}
 	if s.TS != "" { // the draft's message becomes the first message of the answer
@@ -261,16 +263,16 @@ func (b *Display) show(ctx context.Context, vm view.Model) error { //nolint:cycl
 		return err
 	}
 	s.Channel, s.TS = channel, ts
-	return recordShown(ctx, b.Outbox, s, d)
+	return b.recordShown(ctx, s, d, began)
 }
 
 // recordShown records an outbox message as Slack shows it.
-func recordShown(ctx context.Context, to Outbox, s store.OutboxMessage, d block.Rendered) error {
+func (b *Display) recordShown(ctx context.Context, s store.OutboxMessage, d block.Rendered, began time.Time) error {
 	body, err := d.Body()
 	if err != nil {
 		return err
 	}
-	return to.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows})
+	return b.Outbox.Delivered(ctx, s, workflow.SentMessage{Body: body, Shows: d.Shows, Began: began})
 }
 
 // notChanged handles a failed change of a message. If Slack refuses to change a message, the message would keep
@@ -417,7 +419,7 @@ func (b *Display) expire(ctx context.Context, me directory.Self, vm view.Model, 
 		}
 		s.Channel, s.TS = at.channel, sent[0]
 		if s.TS != "" && s.Kind == store.OutboxReport { // the message was posted in time, but the store has no record of the post
-			return recordShown(ctx, b.Outbox, s, d)
+			return b.recordShown(ctx, s, d, time.Time{})
 		}
 	}
 	if s.TS == "" {

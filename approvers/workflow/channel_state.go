@@ -201,19 +201,25 @@ func (t channelsTx) channelRestored(name string) error {
 	return nil
 }
 
-// postedIn marks a channel as not lost after a post in the channel succeeded.
-func (t channelsTx) postedIn(s store.OutboxMessage) error {
-	named, channel := strings.CutPrefix(s.To, store.ToChannel)
+// postedIn marks a channel as not lost after a post in the channel succeeded. If the channel was lost or became shared
+// after the delivery began, the post says nothing about the present state. Then the message must leave the channel, too.
+func (t channelsTx) postedIn(s store.OutboxMessage, began time.Time) error {
+	named, inChannel := strings.CutPrefix(s.To, store.ToChannel)
+	if !inChannel && !strings.HasPrefix(s.To, store.ToConversation) {
+		return nil
+	}
+	p, _, err := readChannelState(t, s.Channel)
 	switch {
-	case channel:
-		return errors.Join(t.channelRestored(s.Channel), t.channelRestored(named))
-	case strings.HasPrefix(s.To, store.ToConversation):
-		if p, _, err := readChannelState(t, s.Channel); err != nil || p.Shared {
-			return err // messages in a conversation of people stay in a shared channel
-		}
+	case err != nil:
+		return err
+	case !inChannel && p.Shared:
+		return nil // messages in a conversation of people stay in a shared channel
+	case p.Lost && !began.IsZero() && !p.Since.Before(began):
+		return t.SetTimer(store.Timer{Kind: store.TimerChannel, Ref: s.Channel, Due: t.now})
+	case !inChannel:
 		return t.channelRestored(s.Channel)
 	}
-	return nil
+	return errors.Join(t.channelRestored(s.Channel), t.channelRestored(named))
 }
 
 // LeaveChannel moves all open messages of a lost channel to other places. If the process stops between two

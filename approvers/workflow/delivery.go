@@ -17,6 +17,7 @@ import (
 type SentMessage struct {
 	Body  []byte        // text and blocks as JSON
 	Shows []store.Shown // the requests that the message shows; Since is set when the delivery is recorded
+	Began time.Time     // before the bot looked up who can read the channel, and posted the message; zero: unknown
 }
 
 // Delivered records that Slack shows an outbox message. s is the outbox message that was rendered, with Channel and TS
@@ -105,7 +106,7 @@ func (w *Outbox) delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 			}
 		}
 		if posted {
-			if err := t.channels.postedIn(cur); err != nil {
+			if err := t.channels.postedIn(cur, p.Began); err != nil {
 				return err
 			}
 		}

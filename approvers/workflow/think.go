@@ -342,7 +342,7 @@ func (w *Turns) Drafted(ctx context.Context, s store.OutboxMessage, said string)
 		if err := t.PutOutboxMessage(cur); err != nil || !posted {
 			return err
 		}
-		return errors.Join(t.channels.postedIn(cur), t.outbox.goneBefore(s.Channel, s.TS))
+		return errors.Join(t.channels.postedIn(cur, time.Time{}), t.outbox.goneBefore(s.Channel, s.TS))
 	})
 }
 
