@@ -497,7 +497,7 @@ func (r feedbackMetrics) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	all, err := r.workflow.Views.Feedback(ctx)
 	if err != nil {
-		r.log.Warn("the ratings of answers can't be read", "error", err)
+		r.log.WarnContext(ctx, "the ratings of answers can't be read", "error", err)
 		return
 	}
 	for agent, n := range all {
