@@ -46,7 +46,8 @@ func (b *channelAccess) lostChannel(ctx context.Context, vm view.Model, code str
 	case slackapi.IsPutOff(err):
 		return "", err
 	case err != nil:
-		b.Log.DebugContext(ctx, "Slack did not say whether the bot is in a channel", "message", string(vm.Message.Kind), "request", vm.Message.Request, "conversation", vm.Conversation.ID, "channel", lost, "error", err)
+		b.Log.DebugContext(ctx, "Slack did not say whether the bot is in a channel",
+			"message", string(vm.Message.Kind), "request", vm.Message.Request, "conversation", vm.Conversation.ID, "channel", lost, "error", err)
 	case member:
 		b.Log.WarnContext(ctx, "Slack refuses one message because the bot is not in the channel, although Slack also says that the bot is a member; only this message goes elsewhere",
 			"message", string(vm.Message.Kind), "request", vm.Message.Request, "conversation", vm.Conversation.ID, "channel", lost)

@@ -212,8 +212,8 @@ func TestUnitVariables(t *testing.T) {
 	areRead(t, env)
 }
 
-// TestCompose reads the compose file as Compose does, with the variables that the commands in docs/deploy.md export. The
-// commands must write each secret, and each file that a service mounts must exist or be written by the commands.
+// TestCompose reads the compose file as Compose does, with the variables that the commands in docs/deploy.md export.
+// The commands must write each secret, and each file that a service mounts must exist or be written by the commands.
 func TestCompose(t *testing.T) {
 	lines := commands(t, "Docker Compose")
 	env := types.Mapping{}

@@ -273,8 +273,8 @@ func (m *Metrics) tool(name string) string {
 	return name
 }
 
-// client returns the value of the label "client" for a request, or "" if Countersign's own agent asked. If the policy no
-// longer names the client, the value is "other".
+// client returns the value of the label "client" for a request, or "" if Countersign's own agent asked. If the policy
+// no longer names the client, the value is "other".
 func (m *Metrics) client(r *approvers.Request) string {
 	if r == nil || r.Facts.Caller == nil {
 		return ""
