@@ -112,7 +112,7 @@ func (c *client) read(ctx context.Context, w *watch, r openai.ChatCompletionRequ
 	}
 	defer func() {
 		if err := stream.Close(); err != nil {
-			c.log.Debug("the model's stream did not close", "error", err)
+			c.log.DebugContext(ctx, "the model's stream did not close", "error", err)
 		}
 	}()
 	for {

@@ -25,12 +25,12 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 		return nil
 	}
 	tracing.Belongs(ctx, tracing.Subject{Turn: p.Turn, Request: p.Request})
-	log := tracing.Logger(ctx, a.Log).With("tool", p.Tool, "request", p.Request, "conversation", p.Conversation)
+	log := a.Log.With("tool", p.Tool, "request", p.Request, "conversation", p.Conversation)
 	text, err := a.runPreviewTool(ctx, p)
 	outlive := context.WithoutCancel(ctx)
 	switch {
 	case err == nil:
-		log.Info("preview made", "bytes", len(text))
+		log.InfoContext(ctx, "preview made", "bytes", len(text))
 		return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Text: text})
 	case paused(ctx):
 		return a.Runs.PutBackPreview(outlive, p)
@@ -40,11 +40,11 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 		return errors.Join(ctx.Err(), a.Runs.PutBackPreview(outlive, p))
 	}
 	if a.saidNo(p, err) {
-		log.Info("the tool's preview says that the call would not succeed") // without the tool's text, which may contain arguments
+		log.InfoContext(ctx, "the tool's preview says that the call would not succeed") // without the tool's text, which may contain arguments
 		said := sentence(err, p.Within)
 		return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Text: said, No: said})
 	}
-	log.Warn("no preview could be made", "error", err)
+	log.WarnContext(ctx, "no preview could be made", "error", err)
 	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
 }
 

@@ -44,7 +44,7 @@ func (a *Agent) record(ctx context.Context, execution string, done finished) err
 			sleep(ctx, pause)
 		}
 	}
-	a.Log.Error("a tool ran, but its result could not be recorded yet", "execution", execution, "error", err)
+	a.Log.ErrorContext(ctx, "a tool ran, but its result could not be recorded yet", "execution", execution, "error", err)
 	a.mu.Lock()
 	a.unrecorded[execution] = done
 	a.mu.Unlock()

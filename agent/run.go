@@ -59,24 +59,24 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 			return nil
 		}
 		tracing.Belongs(ctx, tracing.Subject{Turn: e.Turn, Request: e.Request})
-		log := tracing.Logger(ctx, a.Log).With("tool", e.Tool, "execution", e.ID, "conversation", e.Conversation)
+		log := a.Log.With("tool", e.Tool, "execution", e.ID, "conversation", e.Conversation)
 		if e.Request != "" {
 			log = log.With("request", e.Request)
 		}
 		done, err := a.execute(ctx, e, log)
 		switch {
 		case err == nil:
-			log.Info("tool ran", "ok", done.ok, "result_bytes", len(done.result), "took", a.Now().Sub(e.StartedAt))
+			log.InfoContext(ctx, "tool ran", "ok", done.ok, "result_bytes", len(done.result), "took", a.Now().Sub(e.StartedAt))
 			return a.record(ctx, e.ID, done)
 		case paused(ctx) && e.Effect != approvers.Unprotected:
-			log.Warn("a pause interrupted a tool; it is run again after the pause", "error", err)
+			log.WarnContext(ctx, "a pause interrupted a tool; it is run again after the pause", "error", err)
 			return a.Runs.PutBack(context.WithoutCancel(ctx), e.ID)
 		case paused(ctx), stopped(ctx):
 		case ctx.Err() != nil:
-			log.Warn("the process stops while a tool is running; the next start determines the outcome", "error", err)
+			log.WarnContext(ctx, "the process stops while a tool is running; the next start determines the outcome", "error", err)
 			return ctx.Err()
 		}
-		log.Warn("the outcome of a run is unknown", "try", e.Tries, "error", err)
+		log.WarnContext(ctx, "the outcome of a run is unknown", "try", e.Tries, "error", err)
 		if e.Effect == approvers.Unprotected || stopped(ctx) {
 			return a.record(ctx, e.ID, finished{lost: true})
 		}
@@ -172,7 +172,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	defer stopping.Stop()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), context.Canceled) { // the cause is a shutdown, not a pause or a stop
-			log.Info("the process is being stopped; it waits for this tool", "at_most", max(a.Grace, 0))
+			log.InfoContext(ctx, "the process is being stopped; it waits for this tool", "at_most", max(a.Grace, 0))
 		}
 		stopping.Reset(max(a.Grace, 0))
 	})()
@@ -214,7 +214,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	case got := <-answers:
 		return got.text, bags.take(), ended(inner, got.err)
 	case <-late.C:
-		log.Error("the tool does not return although its context has ended; it continues unsupervised")
+		log.ErrorContext(ctx, "the tool does not return although its context has ended; it continues unsupervised")
 		return "", nil, context.Cause(inner)
 	}
 }
@@ -232,7 +232,7 @@ func ended(inner context.Context, err error) error {
 func protect(ctx context.Context, t registered, in Invocation, log *slog.Logger) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			log.Error("the tool panicked", "panic", fmt.Sprintf("%.300v", p), "stack", string(debug.Stack()))
+			log.ErrorContext(ctx, "the tool panicked", "panic", fmt.Sprintf("%.300v", p), "stack", string(debug.Stack()))
 			err = errPanic
 		}
 	}()

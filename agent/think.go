@@ -11,7 +11,6 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
-	"countersign/internal/tracing"
 	"countersign/store"
 )
 
@@ -34,7 +33,7 @@ func (a *Agent) Think(ctx context.Context, t store.Timer) error {
 
 // step makes one model call.
 func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
-	log := tracing.Logger(ctx, a.Log).With("conversation", b.Conversation.ID, "turn", b.Turn.ID, "agent", b.Agent.Name, "step", b.Turn.Step+1)
+	log := a.Log.With("conversation", b.Conversation.ID, "turn", b.Turn.ID, "agent", b.Agent.Name, "step", b.Turn.Step+1)
 	last := b.Turn.Step >= a.maxSteps(b.Agent)
 	began := a.Now()
 	draft := a.Draft(b.Turn.ID, b.Turn.Step)
@@ -49,7 +48,7 @@ func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
 	case len(r.calls) > 0 && last:
 		return a.failed(ctx, b, never(causeSteps, "the model asks for tools although it has made all its steps"), log)
 	}
-	log.Info("model answered", "calls", len(r.calls), "text_bytes", len(r.text), "given_tokens", q.tokens, "given_turns_left_out", q.dropped,
+	log.InfoContext(ctx, "model answered", "calls", len(r.calls), "text_bytes", len(r.text), "given_tokens", q.tokens, "given_turns_left_out", q.dropped,
 		"took", a.Now().Sub(began))
 	if len(r.calls) > 0 {
 		return a.Turns.Propose(ctx, workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q)})
@@ -99,7 +98,7 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 		if less.tokens >= q.tokens {
 			return q, r, err
 		}
-		a.Log.Warn("the conversation is too long for the model; a shorter part is sent", "conversation", b.Conversation.ID, "model", name, "budget", budget)
+		a.Log.WarnContext(ctx, "the conversation is too long for the model; a shorter part is sent", "conversation", b.Conversation.ID, "turn", b.Turn.ID, "model", name, "budget", budget)
 		q = less
 	}
 }
@@ -149,10 +148,10 @@ func (a *Agent) learn(model string, budget int) {
 // failed handles a failed model call: it schedules a retry, or ends the turn with a sentence for people.
 func (a *Agent) failed(ctx context.Context, b workflow.Brief, f *failure, log *slog.Logger) error {
 	if pause, ok := a.Retry.next(b.Turn.ID, b.Turn.Failures, f); ok {
-		log.Warn("model call failed; it is tried again", "tries", b.Turn.Failures+1, "pause", pause, "error", f.detail)
+		log.WarnContext(ctx, "model call failed; it is tried again", "tries", b.Turn.Failures+1, "pause", pause, "error", f.detail)
 		return a.Turns.Postpone(ctx, b.Turn.ID, b.Turn.Step, a.Now().Add(pause))
 	}
-	log.Error("model call failed; the turn stops", "tries", b.Turn.Failures+1, "error", f.detail)
+	log.ErrorContext(ctx, "model call failed; the turn stops", "tries", b.Turn.Failures+1, "error", f.detail)
 	problem := sentences[f.cause]
 	if f.cause == causeSteps {
 		problem = fmt.Sprintf(problem, a.maxSteps(b.Agent))

@@ -147,7 +147,7 @@ func (b *messageHandler) greet(ctx context.Context, row store.Inbox, e event) er
 		p.AddPrompt(prompt.Title, prompt.Message)
 	}
 	if err := b.api.SetAssistantThreadsSuggestedPromptsContext(ctx, p); err != nil {
-		b.Log.Info("no prompts could be shown", "error", err)
+		b.Log.InfoContext(ctx, "no prompts could be shown", "inbox", row.ID, "error", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package bot
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -227,6 +228,10 @@ func TestAttacks(t *testing.T) {
 				if got, _, _ := strings.Cut(last, " "); got != string(a.code) {
 					t.Errorf("recorded as %q, want %q", last, a.code)
 				}
+			}
+			line := regexp.MustCompile(`"a click was refused" inbox=\S+ request=` + target.Ref + ` conversation=conv_\S+ tool=\w+ user=` + attacker)
+			if a.code == approvers.DeniedUnrecorded && !line.MatchString(s.log.String()) {
+				t.Error("the log does not name the request of the refused click")
 			}
 			if strings.Contains(answer, `"response_action":"errors"`) {
 				keptOpen++

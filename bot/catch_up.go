@@ -111,7 +111,7 @@ type history struct {
 func (c *catchUp) run(ctx context.Context) error {
 	var cut bool
 	if c.oldest, cut = c.gap.Oldest(c.since); cut {
-		c.Log.Warn("the gap is longer than the history that is read back; earlier messages are not answered", "from", c.gap.Received, "read_from", c.oldest)
+		c.Log.WarnContext(ctx, "the gap is longer than the history that is read back; earlier messages are not answered", "from", c.gap.Received, "read_from", c.oldest)
 	}
 	channels, err := c.channels(ctx)
 	if err != nil {

@@ -46,10 +46,11 @@ func (b *channelAccess) lostChannel(ctx context.Context, vm view.Model, code str
 	case slackapi.IsPutOff(err):
 		return "", err
 	case err != nil:
-		b.Log.Debug("Slack did not say whether the bot is in a channel", "channel", lost, "error", err)
+		b.Log.DebugContext(ctx, "Slack did not say whether the bot is in a channel",
+			"message", string(vm.Message.Kind), "request", vm.Message.Request, "conversation", vm.Conversation.ID, "channel", lost, "error", err)
 	case member:
-		b.Log.Warn("Slack refuses one message because the bot is not in the channel, although Slack also says that the bot is a member; only this message goes elsewhere",
-			"message", string(vm.Message.Kind), "channel", lost)
+		b.Log.WarnContext(ctx, "Slack refuses one message because the bot is not in the channel, although Slack also says that the bot is a member; only this message goes elsewhere",
+			"message", string(vm.Message.Kind), "request", vm.Message.Request, "conversation", vm.Conversation.ID, "channel", lost)
 		return "", nil
 	}
 	return lost, nil
@@ -158,7 +159,7 @@ func (b *channelAccess) lookUpCardChannels(ctx context.Context) {
 			_, err = b.channels.IsShared(ctx, id, false)
 		}
 		if err != nil {
-			b.Log.Debug("a channel for cards could not be looked up in advance", "channel", r.Cards, "error", err)
+			b.Log.DebugContext(ctx, "a channel for cards could not be looked up in advance", "channel", r.Cards, "error", err)
 		}
 	}
 }

@@ -56,7 +56,7 @@ type unknownWriter struct {
 func (b unknownWriter) deferMessage(ctx context.Context, cause error) error {
 	row, waited, user := b.row, b.Now().Sub(b.row.ReceivedAt), b.e.Event.userID()
 	if waited >= deferredMost { // waited includes the time that the message waited behind other messages
-		b.Log.Error("a message was set aside, because Slack did not say who wrote it", "inbox", row.ID, "user", user, "received", row.ReceivedAt, "cause", slackapi.Explain(cause))
+		b.Log.ErrorContext(ctx, "a message was set aside, because Slack did not say who wrote it", "inbox", row.ID, "user", user, "received", row.ReceivedAt, "cause", slackapi.Explain(cause))
 		if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (b unknownWriter) deferMessage(ctx context.Context, cause error) error {
 		return err
 	}
 	if fresh {
-		b.Log.Warn("Slack does not say who wrote a message; the message is kept and tried again for an hour", "inbox", row.ID, "user", user, "cause", slackapi.Explain(cause))
+		b.Log.WarnContext(ctx, "Slack does not say who wrote a message; the message is kept and tried again for an hour", "inbox", row.ID, "user", user, "cause", slackapi.Explain(cause))
 		b.tell(ctx, form.LookedUpLaterText())
 	}
 	wait := firstLookup

@@ -291,7 +291,7 @@ func (b *Display) notChanged(ctx context.Context, s store.OutboxMessage, err err
 	} else if !isFixed(ctx, s, err) {
 		return err
 	}
-	b.Log.Warn("a message can't be changed; it is posted again", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
+	b.Log.WarnContext(ctx, "a message can't be changed; it is posted again", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
 	return b.Outbox.Replace(ctx, s)
 }
 
@@ -321,7 +321,7 @@ func (b *Display) remove(ctx context.Context, s store.OutboxMessage) error {
 	case !slackapi.IsRefused(err) && !hasNoMethod(ctx, err):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Warn("a message can neither be changed nor deleted; the deletion is tried again later", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
+		b.Log.WarnContext(ctx, "a message can neither be changed nor deleted; the deletion is tried again later", "message", string(s.Kind), "request", s.Request, "cause", slackapi.Explain(err))
 		return b.Outbox.LeftOver(ctx, s.ID, s.Channel, s.ReplacedTS, slackapi.Explain(err))
 	}
 	return nil
@@ -431,7 +431,8 @@ func (b *Display) expire(ctx context.Context, me directory.Self, vm view.Model, 
 	case !slackapi.IsRefused(err) && !hasNoMethod(ctx, err):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Info("a message can't be deleted; its text now says that it is over", "message", string(s.Kind), "cause", slackapi.Explain(err))
+		b.Log.InfoContext(ctx, "a message can't be deleted; its text now says that it is over",
+			"message", string(s.Kind), "request", s.Request, "conversation", vm.Conversation.ID, "cause", slackapi.Explain(err))
 		if _, changed := b.posts.update(ctx, s, d); changed != nil && !slackapi.IsRefused(changed) && !hasNoMethod(ctx, changed) {
 			return changed
 		} else if changed != nil {
@@ -480,7 +481,8 @@ func (b *Display) cardMentions(ctx context.Context, me directory.Self, s view.Mo
 	}
 	away, err := b.Views.Away(ctx)
 	if err != nil {
-		b.Log.Warn("the recorded absences could not be read, so absent people are mentioned too", "request", r.ID, "error", err)
+		b.Log.WarnContext(ctx, "the recorded absences could not be read, so absent people are mentioned too",
+			"message", string(s.Message.Kind), "request", r.ID, "conversation", r.Conversation, "tool", r.Tool, "error", err)
 	}
 	var out []wording.Mention
 	for _, name := range r.CurrentStage().Roles() {
@@ -494,7 +496,8 @@ func (b *Display) cardMentions(ctx context.Context, me directory.Self, s view.Mo
 			}
 			c, err := b.mentionOf(ctx, m)
 			if err != nil {
-				b.Log.Warn("somebody could not be mentioned on a card", "approver", role.Name, "request", r.ID, "error", err)
+				b.Log.WarnContext(ctx, "somebody could not be mentioned on a card",
+					"message", string(s.Message.Kind), "request", r.ID, "conversation", r.Conversation, "tool", r.Tool, "approver", role.Name, "error", err)
 			}
 			user := c.User
 			if me.Enterprise != "" { // requesters and absences have the ids in the enterprise

@@ -145,7 +145,7 @@ func (d *Draft) work() {
 			return
 		}
 		if err != nil {
-			d.b.Log.Debug("a draft is not shown for now", "turn", d.turn, "error", err)
+			d.b.Log.DebugContext(ctx, "a draft is not shown for now", "turn", d.turn, "conversation", w.conv.ID, "error", err)
 		}
 	}
 }
@@ -272,7 +272,7 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 	case err == nil:
 	case slackapi.IsBlocksRefused(err): // posting the draft as a message shows which kind of block Slack refuses
 		w.tried = true
-		w.b.Log.Debug("Slack refuses the blocks of a stream; the draft is shown by editing a message", "cause", slackapi.Explain(err))
+		w.b.Log.DebugContext(ctx, "Slack refuses the blocks of a stream; the draft is shown by editing a message", "turn", w.turn, "conversation", w.conv.ID, "cause", slackapi.Explain(err))
 		return nil
 	case slackapi.IsMissing(err):
 		w.b.refused.markMissing(ctx, refusedStreams, noStreams, err)
@@ -289,7 +289,7 @@ func (w *streamWriter) start(ctx context.Context, text string) error {
 		w.b.refused.markMissing(ctx, refusedStreams, noStreams, err)
 		return nil
 	default:
-		w.b.Log.Debug("it is unknown whether a stream began; the answer replaces it", "error", err)
+		w.b.Log.DebugContext(ctx, "it is unknown whether a stream began; the answer replaces it", "turn", w.turn, "conversation", w.conv.ID, "error", err)
 		return errNoUse
 	}
 	w.b.posts.unconfirmed.underWay(w.s.ID)
@@ -317,7 +317,7 @@ func (w *streamWriter) append(ctx context.Context, text string) error {
 		return errNoUse
 	default: // Slack ended the stream, or its content is unknown: rewrite the whole message from now on
 		w.streaming = false
-		w.b.Log.Debug("Slack ended a stream early; its message is edited instead", "error", err)
+		w.b.Log.DebugContext(ctx, "Slack ended a stream early; its message is edited instead", "turn", w.turn, "conversation", w.conv.ID, "error", err)
 		return nil
 	}
 	w.advance(next, pieces)

@@ -43,7 +43,7 @@ func (b *ephemeral) send(ctx context.Context, to ephemeralReply, p *block.Builde
 		return
 	}
 	if !errors.Is(err, errElsewhere) {
-		b.Log.Info("Slack refused an ephemeral message; it is sent as a direct one", "cause", slackapi.Explain(err))
+		b.Log.InfoContext(ctx, "Slack refused an ephemeral message; it is sent as a direct one", "channel", to.channel, "cause", slackapi.Explain(err))
 	}
 	for _, fresh := range []bool{false, true} { // second try: Slack may have given the direct messages another channel
 		dm := ""
@@ -58,7 +58,7 @@ func (b *ephemeral) send(ctx context.Context, to ephemeralReply, p *block.Builde
 		}
 	}
 	if err != nil {
-		b.Log.Warn("a person could not be notified", "user", to.user, "error", slackapi.Explain(err))
+		b.Log.WarnContext(ctx, "a person could not be notified", "user", to.user, "channel", to.channel, "error", slackapi.Explain(err))
 	}
 }
 

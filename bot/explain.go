@@ -238,20 +238,20 @@ func (b *explainer) explainMessage(ctx context.Context, d delivered, i interacti
 		return err
 	}
 	if err != nil {
-		b.Log.Error("a message could not be explained", "inbox", d.id, "error", err)
+		b.Log.ErrorContext(ctx, "a message could not be explained", "inbox", d.id, "error", err)
 		v = form.TextModal(control.ExplainShortcut, block.Say("I could not look this up. Please try again in a moment."))
 	}
 	err = b.modals.fill(ctx, d.id, d.at, v)
 	switch {
 	case errors.Is(err, errFormRefused): // the modal shows the refusal
 	case errors.Is(err, errNoForm):
-		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
+		b.Log.InfoContext(ctx, "a form could not be shown", "inbox", d.id, "cause", err)
 		channel, _ := i.message()
 		b.ephemeral.reply(ctx, ephemeralReply{user: i.User.ID, channel: channel, thread: i.Posted.ThreadTS, responseURL: i.ResponseURL}, formNotOpened(err))
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
-		b.Log.Error("a form could not be shown", "inbox", d.id, "error", err)
+		b.Log.ErrorContext(ctx, "a form could not be shown", "inbox", d.id, "error", err)
 	}
 	return b.Intake.Done(ctx, d.id, "")
 }

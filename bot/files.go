@@ -64,7 +64,7 @@ type attachments struct{ *core }
 
 // read returns the contents of a message's files for the model. For a file that is not read, the function gives the
 // name and the reason.
-func (b *attachments) read(ctx context.Context, who string, files []attachment) string {
+func (b *attachments) read(ctx context.Context, inbox, who string, files []attachment) string {
 	var out []string
 	left := maxFilesBytes
 	for i, f := range files {
@@ -80,7 +80,7 @@ func (b *attachments) read(ctx context.Context, who string, files []attachment) 
 			out = append(out, fmt.Sprintf("(The file %q was attached by %s, and not read: %s. Say so if it matters.)", called, who, unread))
 			continue
 		case err != nil:
-			b.Log.Warn("an attached file could not be read", "error", err)
+			b.Log.WarnContext(ctx, "an attached file could not be read", "inbox", inbox, "error", err)
 			out = append(out, fmt.Sprintf("(The file %q was attached by %s, and could not be fetched from Slack. Say so if it matters.)", called, who))
 			continue
 		}

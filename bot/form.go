@@ -55,9 +55,9 @@ func (b *formOpener) unbundleWithin(ctx context.Context, d delivered, i interact
 	case err != nil:
 		return err
 	}
-	err = b.modals.show(form.TextModal(control.ActArguments, words), func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
+	err = b.modals.show(ctx, d.id, form.TextModal(control.ActArguments, words), func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	if err != nil {
-		b.Log.Info("Details… could not show the outcome of a click", "inbox", d.id, "cause", err)
+		b.Log.InfoContext(ctx, "Details… could not show the outcome of a click", clickIDs(d, target, "cause", err)...)
 		b.ephemeral.reply(ctx, to, words)
 	}
 	return nil
@@ -72,7 +72,7 @@ func (b *formOpener) openWithin(ctx context.Context, d delivered, i interaction)
 	}
 	to.channel = target.Message.Channel
 	return b.open(ctx, formClick{d, i.Actions[0].ActionID, to, target, func(v slack.ModalViewRequest) error {
-		return b.modals.show(v, func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
+		return b.modals.show(ctx, d.id, v, func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	}})
 }
 
@@ -83,7 +83,7 @@ func (b *formOpener) refuse(ctx context.Context, d delivered, action string, to 
 		return err
 	}
 	if err := b.modals.fill(ctx, d.id, d.at, form.TextModal(action, words)); err != nil {
-		b.Log.Info("a form could not say that the click was refused", "inbox", d.id, "cause", err)
+		b.Log.InfoContext(ctx, "a form could not say that the click was refused", clickIDs(d, target, "cause", err)...)
 		b.ephemeral.reply(ctx, to, words)
 	}
 	return nil
@@ -128,7 +128,7 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 			return err
 		}
 	case errors.Is(err, errNoForm):
-		b.Log.Info("a form could not be shown", "inbox", d.id, "cause", err)
+		b.Log.InfoContext(ctx, "a form could not be shown", clickIDs(d, target, "cause", err)...)
 		switch {
 		case unknown != nil:
 			b.ephemeral.reply(ctx, to, form.UnidentifiedText())
@@ -141,7 +141,7 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 	case err != nil && d.tries < clickTries:
 		return err
 	case err != nil:
-		b.Log.Error("a form could not be shown", "inbox", d.id, "error", err)
+		b.Log.ErrorContext(ctx, "a form could not be shown", clickIDs(d, target, "error", err)...)
 		b.ephemeral.reply(ctx, to, block.Say("The form could not be opened. Please click again."))
 	}
 	click := workflow.Click{Inbox: d.id, At: d.at, Who: who, User: to.user, Channel: target.Message.Channel, MessageTS: target.Message.TS}
@@ -287,7 +287,7 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 		}
 		b.identities.known(i.User.ID).LocalizeBlocks(v.Blocks.BlockSet)
 	}
-	err = b.modals.show(v, func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
+	err = b.modals.show(ctx, d.id, v, func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	switch {
 	case err == nil:
 		if err := errors.Join(b.recordAllSeen(ctx, target, viewer, v), b.recordReveal(ctx, target, viewer, v)); err != nil {
@@ -299,7 +299,7 @@ func (b *formOpener) turnPage(ctx context.Context, d delivered, i interaction) e
 	case !errors.Is(err, errNoForm) && d.tries < clickTries:
 		return err
 	default:
-		b.Log.Info("a page could not be turned: the form was closed or changed", "inbox", d.id, "cause", err)
+		b.Log.InfoContext(ctx, "a page could not be turned: the form was closed or changed", clickIDs(d, target, "cause", err)...)
 	}
 	if err := b.Intake.Done(ctx, d.id, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err

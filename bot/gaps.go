@@ -85,7 +85,7 @@ func later(a, b time.Time) time.Time {
 func (b *Gaps) received(ctx context.Context) {
 	l := b.transport.Listening()
 	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {
-		b.Log.Debug("the time up to which everything was received could not be recorded", "error", err)
+		b.Log.DebugContext(ctx, "the time up to which everything was received could not be recorded", "error", err)
 	}
 }
 
@@ -93,7 +93,7 @@ func (b *Gaps) received(ctx context.Context) {
 func (b *Gaps) missed(ctx context.Context, quiet bool) bool {
 	err := b.Intake.Missed(ctx, quiet)
 	if err != nil {
-		b.Log.Debug("a gap could not be recorded yet", "error", err)
+		b.Log.DebugContext(ctx, "a gap could not be recorded yet", "error", err)
 	}
 	return err == nil
 }

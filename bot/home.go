@@ -94,7 +94,8 @@ func (b *homeTabs) show(ctx context.Context, vm view.Model) error {
 		return err
 	})
 	if slackapi.IsRefused(err) || hasNoMethod(ctx, err) {
-		b.Log.Warn("Slack does not show a Home tab; is the Home tab switched on in the app's settings?", "user", user, "cause", slackapi.Explain(err))
+		b.Log.WarnContext(ctx, "Slack does not show a Home tab; is the Home tab switched on in the app's settings?",
+			"message", string(s.Kind), "user", user, "cause", slackapi.Explain(err))
 		return b.Homes.Refused(ctx, s, slackapi.Explain(err))
 	}
 	if err != nil {

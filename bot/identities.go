@@ -54,7 +54,7 @@ func (b *Identities) About(ctx context.Context, who approvers.PersonID) (string,
 		return *u, nil
 	})
 	if err != nil {
-		b.Log.Warn("Slack did not give the profile of the person who asked", "user", who.User(), "error", err)
+		b.Log.WarnContext(ctx, "Slack did not give the profile of the person who asked", "user", who.User(), "error", err)
 		return "", fmt.Errorf("Slack could not be asked about the person just now")
 	}
 	p := profile{

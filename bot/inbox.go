@@ -50,7 +50,7 @@ func (b *Inbox) Handle(ctx context.Context, t store.Timer) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			b.Log.Error("handling a delivery panicked", "inbox", t.Ref, "panic", p, "stack", string(debug.Stack()))
+			b.Log.ErrorContext(ctx, "handling a delivery panicked", "inbox", t.Ref, "panic", p, "stack", string(debug.Stack()))
 			err = b.setAside(ctx, t, "handling it panicked", fmt.Errorf("panic: %v", p))
 		}
 	}()
@@ -148,7 +148,7 @@ func (b *Inbox) elsewhere(ctx context.Context, row store.Inbox, err error) error
 	if !errors.Is(err, errWorkspace) {
 		return err
 	}
-	b.Log.Warn("a delivery was set aside", "inbox", row.ID, "why", err)
+	b.Log.WarnContext(ctx, "a delivery was set aside", "inbox", row.ID, "why", err)
 	return b.Intake.Done(ctx, row.ID, redact.Error(err))
 }
 
@@ -156,7 +156,7 @@ func (b *Inbox) elsewhere(ctx context.Context, row store.Inbox, err error) error
 // was not handled.
 func (b *Inbox) abandon(ctx context.Context, row store.Inbox, deaths int) error {
 	to := senderOf(row)
-	b.Log.Error("a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", to.user, "deaths", deaths)
+	b.Log.ErrorContext(ctx, "a delivery was set aside: the process died repeatedly while it worked on it", "inbox", row.ID, "kind", string(row.Kind), "user", to.user, "deaths", deaths)
 	err := b.Intake.Abandon(ctx, row.ID, to.user)
 	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -189,7 +189,7 @@ func senderOf(row store.Inbox) (to ephemeralReply) {
 
 // setAside gives up a delivery: it marks the delivery as handled, with a note that says why.
 func (b *Inbox) setAside(ctx context.Context, t store.Timer, note string, cause error) error {
-	b.Log.Error("a delivery was set aside", "inbox", t.Ref, "tries", t.Tries, "why", note, "error", cause)
+	b.Log.ErrorContext(ctx, "a delivery was set aside", "inbox", t.Ref, "tries", t.Tries, "why", note, "error", cause)
 	err := b.Intake.Done(ctx, t.Ref, note)
 	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -200,7 +200,7 @@ func (b *Inbox) setAside(ctx context.Context, t store.Timer, note string, cause 
 // unpermitted handles a delivery for which the bot token lacks a scope. unpermitted marks the delivery as handled, and
 // immediately tells the sender about the missing scope.
 func (b *Inbox) unpermitted(ctx context.Context, row store.Inbox, cause error) error {
-	b.Log.Error("a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
+	b.Log.ErrorContext(ctx, "a delivery was set aside, because the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app",
 		"inbox", row.ID, "kind", string(row.Kind), "cause", slackapi.Explain(cause))
 	if err := b.Intake.Done(ctx, row.ID, redact.Error(cause)); errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil

@@ -52,12 +52,12 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 	var unnamed error
 	if isUnpermitted(err) {
 		unnamed = err
-		b.Log.Error("the bot token lacks a scope, so the name of a channel is unknown", "channel", e.Event.channelID(), "cause", slackapi.Explain(err))
+		b.Log.ErrorContext(ctx, "the bot token lacks a scope, so the name of a channel is unknown", "inbox", row.ID, "channel", e.Event.channelID(), "cause", slackapi.Explain(err))
 	} else if err != nil {
 		return err
 	}
 	u.Who = who
-	u.Attached = strings.TrimSpace(b.attachments.read(ctx, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
+	u.Attached = strings.TrimSpace(b.attachments.read(ctx, row.ID, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
 	here := ephemeralReply{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
 	told := u.Start
 	if u.Text == "" && u.Edited == "" {

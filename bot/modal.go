@@ -129,12 +129,12 @@ func (b *modals) fill(ctx context.Context, id string, at time.Time, v slack.Moda
 			return ctx.Err()
 		}
 		if elsewhere = triggerUsed(o.err); o.err != nil && !elsewhere {
-			b.logRefused("views.open", v, o.err)
+			b.logRefused(ctx, id, "views.open", v, o.err)
 			return fmt.Errorf("%w: %w", errNoForm, o.err)
 		}
 	}
 	show := func() error {
-		return b.show(v, func(v slack.ModalViewRequest) error {
+		return b.show(ctx, id, v, func(v slack.ModalViewRequest) error {
 			v.ExternalID = form.ExternalID(id)
 			_, err := b.api.UpdateViewContext(ctx, v, v.ExternalID, "", "")
 			return err
@@ -159,8 +159,8 @@ func (b *modals) fill(ctx context.Context, id string, at time.Time, v slack.Moda
 }
 
 // show replaces the content of an open modal with a form. If Slack refuses the form, show shows the refusal instead,
-// and logs Slack's reason.
-func (b *modals) show(v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
+// and logs Slack's reason. inbox is the id of the click's delivery.
+func (b *modals) show(ctx context.Context, inbox string, v slack.ModalViewRequest, update func(slack.ModalViewRequest) error) error {
 	cause := update(v)
 	code := formRefusal(cause)
 	switch {
@@ -169,7 +169,7 @@ func (b *modals) show(v slack.ModalViewRequest, update func(slack.ModalViewReque
 	case code == "":
 		return notUpdated(cause)
 	}
-	b.logRefused("views.update", v, cause)
+	b.logRefused(ctx, inbox, "views.update", v, cause)
 	if update(form.SlackRefusedModal(v.Title.Text, code)) != nil {
 		return fmt.Errorf("%w: %w", errNoForm, cause)
 	}
@@ -177,9 +177,9 @@ func (b *modals) show(v slack.ModalViewRequest, update func(slack.ModalViewReque
 }
 
 // logRefused logs a form that Slack refused permanently, with Slack's reason.
-func (b *modals) logRefused(method string, v slack.ModalViewRequest, cause error) {
+func (b *modals) logRefused(ctx context.Context, inbox, method string, v slack.ModalViewRequest, cause error) {
 	if formRefusal(cause) != "" {
-		b.Log.Error("Slack refused a form", "method", method, "form", v.Title.Text, "cause", slackapi.Explain(cause))
+		b.Log.ErrorContext(ctx, "Slack refused a form", "inbox", inbox, "method", method, "form", v.Title.Text, "cause", slackapi.Explain(cause))
 	}
 }
 

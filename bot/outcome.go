@@ -45,6 +45,16 @@ func denialCode(err error) approvers.Code {
 	return ""
 }
 
+// clickIDs returns the attributes of a log line about a click: the ids of the delivery and of what the button is about,
+// and the attributes in more.
+func clickIDs(d delivered, target form.ClickTarget, more ...any) []any {
+	request, tool := target.Message.Request, ""
+	if r := target.Request; r != nil {
+		request, tool = r.ID, r.Tool
+	}
+	return append([]any{"inbox", d.id, "request", request, "conversation", target.Conversation.ID, "tool", tool}, more...)
+}
+
 // refuseTarget refuses a click on a stale or forged message, and tells the person why. refuseTarget records the attempt
 // in the history of each request that the click names.
 func (b *outcomes) refuseTarget(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, err error) error {
@@ -77,7 +87,7 @@ func (b *outcomes) refuse(ctx context.Context, d delivered, to ephemeralReply, c
 		return form.UnidentifiedText(), b.refuseUnknown(ctx, d, to, click, target, unknown)
 	}
 	click.Inbox, click.At, click.Who, click.User = d.id, d.at, who, to.user
-	b.Log.Warn("a click was refused", "inbox", d.id, "user", to.user, "cause", cause)
+	b.Log.WarnContext(ctx, "a click was refused", clickIDs(d, target, "user", to.user, "cause", cause)...)
 	refused := &approvers.Denied{Code: code}
 	words, redraw := form.DeniedText(refused, nil, target.Policy), ""
 	switch {
@@ -181,7 +191,7 @@ func mayRetry(d delivered, now time.Time, cause error) bool {
 
 // refuseUnknown refuses a click if Slack can't identify the person who clicked, and records the refusal.
 func (b *outcomes) refuseUnknown(ctx context.Context, d delivered, to ephemeralReply, click workflow.Click, target form.ClickTarget, cause error) error {
-	b.Log.Error("Slack could not say who clicked, so the click was refused", "inbox", d.id, "user", to.user, "error", cause)
+	b.Log.ErrorContext(ctx, "Slack could not say who clicked, so the click was refused", clickIDs(d, target, "user", to.user, "error", cause)...)
 	click.Inbox, click.At, click.User = d.id, d.at, to.user
 	return b.Requests.Refuse(ctx, click, &approvers.Denied{Code: approvers.DeniedUnidentified}, "", target.Named()...)
 }

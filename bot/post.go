@@ -128,7 +128,7 @@ func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendere
 			return "", "", d, fmt.Errorf("chat.postMessage: %w", slackapi.WithDelay(err))
 		}
 		if outside {
-			return "", "", d, b.takeBack(ctx, s.ID, postedIn, posted)
+			return "", "", d, b.takeBack(ctx, s, postedIn, posted)
 		}
 		if d = shown; part == 0 {
 			channel, ts = postedIn, posted
@@ -142,15 +142,16 @@ func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendere
 // deletion, takeBack returns errNoThread. takeBack also returns errNoThread if Slack refuses the deletion. In this
 // case, the bot repeats the deletion later (Leftovers). If the call fails for another reason, takeBack returns an error
 // that causes a retry. In the retry, findUnnamed finds the message.
-func (b *posts) takeBack(ctx context.Context, message, channel, ts string) error {
+func (b *posts) takeBack(ctx context.Context, s store.OutboxMessage, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
 	case err == nil, slackapi.IsMessageLost(code):
 	case code == "", slackapi.IsServerFailure(code):
 		return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
 	default:
-		b.Log.Warn("a thread is gone, so Slack posted its message to the channel, and the message could not be deleted; the deletion is tried again later", "channel", channel, "error", err)
-		if err := b.Outbox.LeftOver(ctx, message, channel, ts, slackapi.Explain(err)); err != nil {
+		b.Log.WarnContext(ctx, "a thread is gone, so Slack posted its message to the channel, and the message could not be deleted; the deletion is tried again later",
+			"message", string(s.Kind), "request", s.Request, "channel", channel, "error", err)
+		if err := b.Outbox.LeftOver(ctx, s.ID, channel, ts, slackapi.Explain(err)); err != nil {
 			return err
 		}
 	}
@@ -236,7 +237,8 @@ func (b *posts) change(ctx context.Context, vm view.Model, d block.Rendered) (bl
 			if err == nil {
 				return shown, nil
 			}
-			b.Log.Debug("a message could not be replaced through the address of a click; it is updated with chat.update instead", "message", string(s.Kind), "error", err)
+			b.Log.DebugContext(ctx, "a message could not be replaced through the address of a click; it is updated with chat.update instead",
+				"message", string(s.Kind), "request", s.Request, "conversation", vm.Conversation.ID, "error", err)
 		}
 	}
 	return b.update(ctx, s, d)

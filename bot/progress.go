@@ -81,7 +81,7 @@ func (p *Progress) work() {
 		}
 		wait = max(wait, slackapi.RetryDelay(err))
 		if err != nil {
-			p.b.Log.Debug("the progress of a run can't be shown now", "execution", p.execution, "error", err)
+			p.b.Log.DebugContext(ctx, "the progress of a run can't be shown now", "execution", p.execution, "error", err)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (b *Receiver) receiveEvent(ctx context.Context, d transport.Delivery) error
 		return b.receiveUnreadable(ctx, d, err)
 	}
 	if e.Type == eventsLimited {
-		b.Log.Error("Slack holds back events for an hour, because more than 30,000 came: messages sent meanwhile are not received", "since", e.LimitedSince)
+		b.Log.ErrorContext(ctx, "Slack holds back events for an hour, because more than 30,000 came: messages sent meanwhile are not received", "since", e.LimitedSince)
 		return nil
 	}
 	who := e.Event.account()
@@ -101,7 +101,7 @@ func (b *Receiver) receiveEvent(ctx context.Context, d transport.Delivery) error
 // receiveUnreadable stores a delivery that can't be parsed, so that the operator sees it. The delivery is acknowledged,
 // because a redelivery would not help.
 func (b *Receiver) receiveUnreadable(ctx context.Context, d transport.Delivery, cause error) error {
-	b.Log.Error("Slack sent a delivery that can't be read; it was set aside", "kind", string(d.Kind), "bytes", len(d.Payload), "error", cause)
+	b.Log.ErrorContext(ctx, "Slack sent a delivery that can't be read; it was set aside", "kind", string(d.Kind), "bytes", len(d.Payload), "error", cause)
 	_, err := b.Intake.Receive(ctx, inboxRow(deliveryID(d.Kind, string(d.Payload)), d), "")
 	return err
 }
@@ -129,7 +129,7 @@ func (b *Receiver) receiveInteraction(ctx context.Context, d transport.Delivery)
 		}
 		if open != nil { // nothing was decided, so the form stays open
 			if err := b.Intake.Remember(ctx, store.Inbox{ID: id, Kind: d.Kind, ReceivedAt: d.ReceivedAt, Note: formRefused}); err != nil {
-				b.Log.Warn("the refusal of a form could not be stored", "inbox", id, "error", err)
+				b.Log.WarnContext(ctx, "the refusal of a form could not be stored", "inbox", id, "error", err)
 			}
 			return open, nil
 		}

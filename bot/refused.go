@@ -77,7 +77,7 @@ func (r *refusedBySlack) readOnce(ctx context.Context) {
 	}
 	list, err := r.views.Refusals(ctx)
 	if err != nil {
-		r.log.Debug("Slack's refusals could not be read from the store", "error", err)
+		r.log.DebugContext(ctx, "Slack's refusals could not be read from the store", "error", err)
 		return
 	}
 	r.mu.Lock()
@@ -107,7 +107,7 @@ func (r *refusedBySlack) remember(ctx context.Context, what string, cause error,
 	r.by[what] = one
 	r.mu.Unlock()
 	if err := r.outbox.Refused(context.WithoutCancel(ctx), one); err != nil {
-		r.log.Warn("a refusal of Slack could not be stored; it is only remembered until the next start", "what", what, "error", err)
+		r.log.WarnContext(ctx, "a refusal of Slack could not be stored; it is only remembered until the next start", "what", what, "error", err)
 	}
 	return true
 }
@@ -120,7 +120,7 @@ func (r *refusedBySlack) markMissing(ctx context.Context, method, instead string
 		lasts = methodFailed
 	}
 	if r.remember(ctx, method, cause, lasts) {
-		r.log.Warn("Slack refuses a method; "+instead, "method", method, "cause", slackapi.Explain(cause), "again in", lasts)
+		r.log.WarnContext(ctx, "Slack refuses a method; "+instead, "method", method, "cause", slackapi.Explain(cause), "again_in", lasts)
 	}
 }
 
@@ -180,7 +180,7 @@ func (r *refusedBySlack) inSimplerForms(
 		news = r.remember(ctx, kind, cause, lasts) || news
 	}
 	if news || len(newly) == 0 {
-		r.log.Warn("Slack refuses blocks; the message is shown in a simpler form", "kinds", newly, "form", int(form), "cause", slackapi.Explain(cause))
+		r.log.WarnContext(ctx, "Slack refuses blocks; the message is shown in a simpler form", "kinds", newly, "form", int(form), "cause", slackapi.Explain(cause))
 	}
 	return sent, whole, nil
 }

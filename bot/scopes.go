@@ -117,7 +117,7 @@ func (p *Permissions) watch(ctx context.Context) {
 		waiting, cancel := context.WithTimeout(ctx, askScopes)
 		select {
 		case <-p.changed:
-			p.Log.Info("the scopes of the bot token have changed", "scopes", p.api.Scopes())
+			p.Log.InfoContext(ctx, "the scopes of the bot token have changed", "scopes", p.api.Scopes())
 			p.examine(ctx)
 		case <-waiting.Done():
 			if ctx.Err() == nil && len(p.missing()) > 0 {
@@ -134,14 +134,14 @@ func (p *Permissions) watch(ctx context.Context) {
 // ask makes a call only to learn the scopes, because Slack's answer names them.
 func (p *Permissions) ask(ctx context.Context) {
 	if _, err := p.api.AuthTestContext(ctx); err != nil {
-		p.Log.Debug("Slack did not say which scopes the bot token has", "error", err)
+		p.Log.DebugContext(ctx, "Slack did not say which scopes the bot token has", "error", err)
 	}
 }
 
 // examine tells the operator which scopes are missing, and tries refused cards, answers and questions again.
 func (p *Permissions) examine(ctx context.Context) {
 	for _, s := range p.missing() {
-		p.Log.Error("the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "so the bot can't", s.For)
+		p.Log.ErrorContext(ctx, "the bot token lacks a scope; add it on the app's page OAuth & Permissions, and reinstall the app", "scope", s.Name, "needed_for", s.For)
 	}
 	p.retryUnreached(ctx)
 }
@@ -163,7 +163,7 @@ func (p *Permissions) afterRefusal(ctx context.Context, before int64) {
 
 func (p *Permissions) retry(ctx context.Context) {
 	if err := p.Outbox.RetryUnreached(ctx); err != nil && ctx.Err() == nil {
-		p.Log.Warn("refused cards, answers and questions could not be tried again", "error", err)
+		p.Log.WarnContext(ctx, "refused cards, answers and questions could not be tried again", "error", err)
 	}
 }
 

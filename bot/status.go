@@ -81,7 +81,7 @@ func (b *Statuses) set(ctx context.Context, at destination, s status, posted boo
 	if err == nil {
 		return
 	}
-	b.Log.Debug("no status could be shown", "error", err)
+	b.Log.DebugContext(ctx, "no status could be shown", "error", err)
 	switch slackapi.ErrorCode(err) {
 	case "missing_scope", "not_allowed_token_type", "method_not_supported_for_channel_type", "access_denied", "team_access_not_granted":
 	default:

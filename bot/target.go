@@ -133,7 +133,8 @@ func (b *targets) checkPlace(ctx context.Context, i interaction, target form.Cli
 	if _, _, err := b.Views.Delivery(ctx, channel, ts); errors.Is(err, store.ErrNotFound) && i.postedBy(me) {
 		// The bot posted the message twice, because Slack's answer to the first post was lost.
 		if _, _, err := b.api.DeleteMessageContext(ctx, channel, ts); err != nil && !slackapi.IsMessageLost(slackapi.ErrorCode(err)) {
-			b.Log.Info("a duplicate of a card can't be deleted; the deletion is tried again later", "error", slackapi.Explain(err))
+			b.Log.InfoContext(ctx, "a duplicate of a card can't be deleted; the deletion is tried again later",
+				"message", string(target.Message.Kind), "request", target.Message.Request, "conversation", target.Conversation.ID, "error", slackapi.Explain(err))
 			if err := b.Outbox.LeftOver(ctx, target.Message.ID, channel, ts, slackapi.Explain(err)); err != nil {
 				return err
 			}

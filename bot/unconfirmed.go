@@ -209,7 +209,8 @@ func (b *posts) find(ctx context.Context, me directory.Self, s store.OutboxMessa
 			return nil, b.findUnnamed(ctx, me, s, at.channel, oldest)
 		}
 		if slackapi.IsUnreachable(code) {
-			b.Log.Warn("the bot can't read the messages of a channel that it posts in, so a message may appear twice", "channel", at.channel, "cause", code)
+			b.Log.WarnContext(ctx, "the bot can't read the messages of a channel that it posts in, so a message may appear twice",
+				"message", string(s.Kind), "request", s.Request, "channel", at.channel, "cause", code)
 			return nil, nil
 		}
 		if err != nil {
@@ -261,7 +262,7 @@ func (b *posts) findUnnamed(ctx context.Context, me directory.Self, s store.Outb
 		}
 		for _, m := range messages {
 			if of, _, ours := namedPart(me, m); ours && of == roundOf(s) {
-				if err := b.takeBack(ctx, s.ID, channel, m.Timestamp); slackapi.ErrorCode(err) != errNoThread.Err {
+				if err := b.takeBack(ctx, s, channel, m.Timestamp); slackapi.ErrorCode(err) != errNoThread.Err {
 					return err
 				}
 			}

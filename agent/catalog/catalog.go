@@ -229,7 +229,7 @@ func (c *Catalog) match(ctx context.Context) {
 	for _, name := range c.drop(func(k *connection) bool { return !stays(k) }) {
 		if !slices.ContainsFunc(wanted, func(s config.Server) bool { return s.Name == name }) {
 			c.Remove(name)
-			c.config.Log.Info("the policy does not name this server any more; its tools are removed", "server", name)
+			c.config.Log.InfoContext(ctx, "the policy does not name this server any more; its tools are removed", "server", name)
 		}
 	}
 	for _, s := range wanted {
@@ -289,7 +289,7 @@ func (c *Catalog) settle(ctx context.Context) {
 			within = ctx
 		}
 		if k.client.Settled(within) != nil && ctx.Err() == nil {
-			c.config.Log.Warn("a server starts slowly; the bot starts without it", "server", k.Name)
+			c.config.Log.WarnContext(ctx, "a server starts slowly; the bot starts without it", "server", k.Name)
 		}
 	}
 }

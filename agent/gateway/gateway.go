@@ -222,7 +222,7 @@ func (g *Gateway) Authenticate(r *http.Request) (*approvers.Client, error) {
 	}
 	c, err := g.tokens.clientOf(r.Context(), policy, token)
 	if errors.Is(err, errToken) {
-		g.Log.Debug("a token was refused", "why", err)
+		g.Log.Debug("a token was refused", "client", c.Name, "why", err)
 		return &c, unauthorized
 	}
 	return &c, err
@@ -268,7 +268,8 @@ func (g *Gateway) ended(out *recorder, r *http.Request, client, operation string
 		if !errors.As(err, &p) {
 			p = problemOf(err)
 			if p.status >= http.StatusInternalServerError && p.name != "paused" {
-				g.Log.Error("a request of a caller could not be handled", "client", client, "operation", operation, "error", err)
+				g.Log.Error("a request of a caller could not be handled",
+					"client", client, "request", r.PathValue("id"), "operation", operation, "error", err)
 			}
 		}
 		if p.status == http.StatusUnauthorized {
@@ -277,7 +278,7 @@ func (g *Gateway) ended(out *recorder, r *http.Request, client, operation string
 		p.write(out)
 	}
 	g.Count(client, operation, out.status)
-	g.Log.Debug("answered a caller", "client", client, "operation", operation, "status", out.status)
+	g.Log.Debug("answered a caller", "client", client, "request", r.PathValue("id"), "operation", operation, "status", out.status)
 }
 
 // challenge returns the header that says how to authenticate, and where to get a token (RFC 6750, RFC 9728).

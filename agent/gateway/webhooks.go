@@ -125,7 +125,9 @@ func (w *Webhooks) Deliver(ctx context.Context, timer store.Timer) error {
 		return ctx.Err() // the process stops, and the next process sends the message
 	}
 	if failure != nil {
-		w.Log.Debug("a webhook was not delivered", "client", client.Name, "request", timer.Ref, "why", failure.Why)
+		call := request.Call
+		w.Log.DebugContext(ctx, "a webhook was not delivered",
+			"client", client.Name, "request", timer.Ref, "conversation", call.Conversation, "execution", call.Execution, "tool", call.Tool, "why", failure.Why)
 		w.Count(client.Name, "failed")
 		return w.Callers.NotTold(ctx, timer, target, *failure)
 	}

@@ -29,12 +29,12 @@ func (ses *session) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.Elic
 	defer ses.tap.forget(key)
 	declined := &sdk.ElicitResult{Action: string(agent.ReplyDeclined)}
 	if f == nil || f.ask == nil {
-		ses.server.log.Warn("a question of an MCP server was declined", "why", "it belongs to no run, or to an unknown one")
+		ses.server.log.WarnContext(ctx, "a question of an MCP server was declined", "why", "it belongs to no run, or to an unknown one")
 		return declined, nil
 	}
 	form := agent.Form{From: "the server " + ses.server.Name, Text: r.Params.Message, Schema: q.schema, URL: r.Params.URL}
 	if why := unfitForm(form); why != "" {
-		ses.server.log.Warn("a question of an MCP server was declined", "why", why)
+		ses.server.log.WarnContext(ctx, "a question of an MCP server was declined", "why", why)
 		return declined, nil
 	}
 	reply, err := f.ask(ctx, form)

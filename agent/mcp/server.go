@@ -74,7 +74,7 @@ func (s *server) keep(ctx context.Context) {
 		pause := min(s.limits.backoff<<min(failures, 20), s.limits.backoffTo)
 		s.failed(err)
 		s.settle()
-		s.log.Warn("an MCP server is not connected", "error", err, "next_try_in", pause)
+		s.log.WarnContext(ctx, "an MCP server is not connected", "error", err, "next_try_in", pause)
 		if !sleep(ctx, pause) {
 			return
 		}
@@ -126,7 +126,7 @@ func (s *server) link(ctx context.Context) error {
 		switch err := s.relist(ctx, ses, false); {
 		case err == nil:
 		case due && len(s.slots) > 0 && ctx.Err() == nil && ses.alive(): // a slow list must not end the connection during a call
-			s.log.Debug("an MCP server did not send its list during a call; it is asked again", "error", err)
+			s.log.DebugContext(ctx, "an MCP server did not send its list during a call; it is asked again", "error", err)
 		default:
 			return err
 		}

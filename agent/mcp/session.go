@@ -263,7 +263,7 @@ func (ses *session) probe() {
 	ctx, cancel := context.WithTimeout(ses.ctx, ses.server.limits.probe)
 	defer cancel()
 	if err := ses.sdk.Ping(ctx, nil); err != nil && ctx.Err() != nil && ses.ctx.Err() == nil {
-		ses.server.log.Warn("an MCP server does not answer; the bot connects again")
+		ses.server.log.WarnContext(ctx, "an MCP server does not answer; the bot connects again")
 		ses.end()
 	}
 }

@@ -98,9 +98,9 @@ func (c *HeadShipper) Ship(ctx context.Context) {
 	}
 	switch {
 	case err != nil && c.err == nil:
-		c.log.Error("signed heads of the history can't be shipped; this is tried again", "to", c.Target.String(), "cause", err)
+		c.log.ErrorContext(ctx, "signed heads of the history can't be shipped; this is tried again", "to", c.Target.String(), "cause", err)
 	case err == nil && c.err != nil:
-		c.log.Info("signed heads of the history are shipped again", "to", c.Target.String())
+		c.log.InfoContext(ctx, "signed heads of the history are shipped again", "to", c.Target.String())
 	}
 	c.err = err
 }

@@ -45,7 +45,7 @@ func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logg
 		return nil, fmt.Errorf("the key for signing the history can't be written; choose another place with %s: %w", keyVariable, err)
 	}
 	if keys, err = ReadKeyFile(path); err == nil {
-		log.Info("made a key for signing the history; keep its public half elsewhere", "file", path, "key", keys.Public[0])
+		log.InfoContext(ctx, "made a key for signing the history; keep its public half elsewhere", "file", path, "key", keys.Public[0])
 	}
 	return keys.Private, err
 }

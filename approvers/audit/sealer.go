@@ -95,7 +95,7 @@ func (s *Sealer) seal(ctx context.Context) (err error) {
 	s.err = err
 	s.mu.Unlock()
 	if err != nil && before == nil && !errors.Is(err, store.ErrMoved) { // ErrMoved is logged elsewhere
-		s.log.Error("the history can't be sealed", "cause", err)
+		s.log.ErrorContext(ctx, "the history can't be sealed", "cause", err)
 	}
 	return err
 }

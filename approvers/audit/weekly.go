@@ -60,7 +60,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 			next.Reset(reportAgain)
 		}
 		if err != nil && !failed && ctx.Err() == nil && !errors.Is(err, store.ErrMoved) { // ErrMoved is logged elsewhere
-			r.log.Error("the weekly report can't be made; it is tried again", "cause", err)
+			r.log.ErrorContext(ctx, "the weekly report can't be made; it is tried again", "cause", err)
 		}
 		failed = err != nil
 	}

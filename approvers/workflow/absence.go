@@ -344,12 +344,12 @@ func (t *tx) notePeople(r, after approvers.Request) {
 	switch {
 	case was == lacks, lacks == approvers.NobodyLeft && r.ReachesNobody() && r.Unreached.Cause == approvers.NobodyThere: // logged already
 	case lacks == approvers.NobodyLeft:
-		t.note(slog.LevelError, "nobody is left who may decide a request"+advice, "request", r.ID, "tool", r.Tool)
+		t.note(slog.LevelError, "nobody is left who may decide a request"+advice, "request", r.ID, "conversation", r.Conversation, "tool", r.Tool)
 	case lacks == approvers.TooFew:
 		t.note(slog.LevelError, "too few people are left who may decide a request"+advice,
-			"request", r.ID, "tool", r.Tool, "needed", after.CurrentStage().Quorum, "able", after.Unreached.Able)
+			"request", r.ID, "conversation", r.Conversation, "tool", r.Tool, "needed", after.CurrentStage().Quorum, "able", after.Unreached.Able)
 	default:
-		t.note(slog.LevelInfo, "enough people may decide a request again", "request", r.ID, "since", after.Unreached.Since)
+		t.note(slog.LevelInfo, "enough people may decide a request again", "request", r.ID, "conversation", r.Conversation, "tool", r.Tool, "since", after.Unreached.Since)
 	}
 }
 

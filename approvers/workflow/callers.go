@@ -238,7 +238,7 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	if rejected != "" { // the new conversation, and so the key, refers to the request that was rejected
 		conv.Caller.Request, conv.Place = rejected, conv.Place+"/"+conv.ID
 		conv.Caller.Summary, conv.Caller.ClientState = "", "" // this conversation needs neither text, and Erase would not find them here
-		t.note(slog.LevelInfo, "a caller repeats a call that was rejected shortly before; nobody is asked again", "client", client.Name, "tool", p.Tool, "request", rejected)
+		t.note(slog.LevelInfo, "a caller repeats a call that was rejected shortly before; nobody is asked again", "client", client.Name, "request", rejected, "conversation", conv.ID, "tool", p.Tool)
 		return rejected, false, t.PutConversation(conv)
 	}
 	turn := approvers.Turn{

@@ -88,7 +88,7 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 		}
 		if slices.ContainsFunc(append(named, channel), t.policy.Names) {
 			t.note(slog.LevelWarn, "a channel is shared with another organisation, so it shows no cards; they go to each person by direct message. "+
-				"To allow cards there, add the channel to shared_channels in the policy", "channel", channel)
+				"To allow cards there, add the channel to shared_channels in the policy", "inbox", inbox, "channel", channel)
 		}
 		if err := t.channels.changeChannelState(channel, func(p *channelState) {
 			*p = channelState{Lost: true, Told: true, Shared: true, Since: t.now, Cause: "it is shared with another organisation"}

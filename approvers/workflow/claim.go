@@ -67,7 +67,8 @@ func (t runsTx) claim(e *approvers.Execution, givers grantOwners) (bool, error) 
 	if e.Request != "" {
 		allowed, err = t.consume(*e)
 	} else if begun, known := t.begun(*e); begun {
-		t.note(slog.LevelError, "a run is stored as not started, but its history records a start; it is treated as interrupted", "tool", e.Tool, "execution", e.ID)
+		t.note(slog.LevelError, "a run is stored as not started, but its history records a start; it is treated as interrupted",
+			"execution", e.ID, "conversation", e.Conversation, "tool", e.Tool)
 		e.State = approvers.ExecutionExecuting
 		return t.recover(e)
 	} else if !known {
@@ -117,7 +118,7 @@ func (t runsTx) start(e *approvers.Execution, transition func(approvers.Executio
 		err = t.matchesRequest(*e)
 	}
 	if errors.Is(err, approvers.ErrDigest) {
-		t.note(slog.LevelError, "the stored arguments of a call do not match their digest; it was not run", "tool", e.Tool, "request", e.Request, "execution", e.ID)
+		t.note(slog.LevelError, "the stored arguments of a call do not match their digest; it was not run", "request", e.Request, "execution", e.ID, "conversation", e.Conversation, "tool", e.Tool)
 		if e.State == approvers.ExecutionExecuting {
 			return false, t.markUnknown(*e, approvers.LossStopped)
 		}

@@ -89,7 +89,7 @@ func (w *core) closeDamaged(ctx context.Context, x store.Damage, s salvaged) boo
 			continue
 		}
 		if err != nil && ctx.Err() == nil {
-			w.Log.Error("a damaged record could not be closed; everything that needs it fails", "bucket", x.Bucket, "key", x.Key, "error", err)
+			w.Log.ErrorContext(ctx, "a damaged record could not be closed; everything that needs it fails", "bucket", x.Bucket, "key", x.Key, "error", err)
 		}
 		return err == nil
 	}

@@ -47,7 +47,7 @@ func (t requestsTx) current(id string) (currentRequest, *approvers.Denied, error
 		return cur, nil, err
 	}
 	if why != "" {
-		t.note(slog.LevelError, "a stored request does not match its history; it is voided and does not run", "request", r.ID, "tool", r.Tool, "why", why)
+		t.note(slog.LevelError, "a stored request does not match its history; it is voided and does not run", "request", r.ID, "conversation", r.Conversation, "tool", r.Tool, "why", why)
 		return t.void(cur, "its record does not match its history, so nothing was run: "+why)
 	}
 	if why := t.unlike(r.Tool, r.ToolHash); why != "" {
@@ -557,7 +557,8 @@ func (w *Requests) BreakGlass(ctx context.Context, c Click) (approvers.Request, 
 		return after, events, nil, t.records.auditOperator(after, c, map[string]string{"break_glass": "true", "stages": strings.Join(left, ",")})
 	})
 	if err == nil {
-		w.Log.Warn("an operator allowed a call in place of its approvers, who are told", "request", r.ID, "tool", r.Tool, "operator", c.Who.ID.Login())
+		w.Log.WarnContext(ctx, "an operator allowed a call in place of its approvers, who are told",
+			"request", r.ID, "conversation", r.Conversation, "tool", r.Tool, "operator", c.Who.ID.Login())
 	}
 	return r, err
 }
@@ -572,7 +573,7 @@ func (w *Requests) Overrule(ctx context.Context, c Click) (approvers.Request, er
 		return after, events, nil, t.records.auditOperator(after, c, map[string]string{})
 	})
 	if err == nil {
-		w.Log.Info("an operator stopped a call", "request", r.ID, "tool", r.Tool, "operator", c.Who.ID.Login())
+		w.Log.InfoContext(ctx, "an operator stopped a call", "request", r.ID, "conversation", r.Conversation, "tool", r.Tool, "operator", c.Who.ID.Login())
 	}
 	return r, err
 }

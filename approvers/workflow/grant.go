@@ -238,7 +238,8 @@ func (w *Runs) grantOwners(ctx context.Context, execution string) (grantOwners, 
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			w.Log.Warn("Slack could not be asked about the person who gave a grant, so the grant is not used and approvers are asked", "tool", g.Tool, "grant", g.ID, "error", err)
+			w.Log.WarnContext(ctx, "Slack could not be asked about the person who gave a grant, so the grant is not used and approvers are asked",
+				"execution", execution, "tool", g.Tool, "grant", g.ID, "error", err)
 			continue
 		}
 		known[g.ID] = who

@@ -54,7 +54,7 @@ func (w *core) noteMoved(err error) {
 		f.since = w.Now()
 		w.Log.Error("the store's file is not at its path: nothing is acknowledged, decided or run until it is back", "error", err)
 	case err == nil && !f.since.IsZero():
-		w.Log.Info("the store's file is at its path again, and the bot continues", "away since", f.since)
+		w.Log.Info("the store's file is at its path again, and the bot continues", "since", f.since)
 		f.since = time.Time{}
 		w.jobs.Wake()
 	}

@@ -332,7 +332,7 @@ func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Re
 	}
 	if r.State == approvers.Refused {
 		t.note(slog.LevelError, "nobody can approve this call, so it was refused: correct the policy",
-			"tool", r.Tool, "request", r.ID, "why", r.Reason)
+			"request", r.ID, "conversation", r.Conversation, "execution", r.Execution, "tool", r.Tool, "why", r.Reason)
 	} else {
 		t.noteRequest("a request waits for people", r, "execution", r.Execution, "risk", r.Plan.Risk.String(), "stages", r.Plan.StageFacts())
 	}

@@ -104,7 +104,7 @@ func (t outboxTx) retryLater(s store.OutboxMessage) error {
 	if s.Refusals < 8 {
 		pause = min(pause, first<<max(0, s.Refusals-1))
 	}
-	t.note(slog.LevelWarn, "Slack refuses a message everywhere; it is kept and tried again", "message", string(s.Kind), "to", s.To, "cause", s.LastError, "after", pause)
+	t.note(slog.LevelWarn, "Slack refuses a message everywhere; it is kept and tried again", "message", string(s.Kind), "request", s.Request, "to", s.To, "cause", s.LastError, "after", pause)
 	return t.SetTimer(store.Timer{Kind: store.TimerRepost, Ref: s.ID, Due: t.now.Add(pause)})
 }
 
@@ -208,7 +208,8 @@ func (t cardsTx) updateUnreachedOf(r approvers.Request) error {
 		if refused.LastError == approvers.NobodyThere {
 			why = "its roles and user groups have no members who can be written to. Add members"
 		}
-		t.note(slog.LevelError, "nobody can see the card of a request: "+why+"; countersign pending lists the request", "request", r.ID, "cause", refused.LastError)
+		t.note(slog.LevelError, "nobody can see the card of a request: "+why+"; countersign pending lists the request",
+			"message", string(refused.Kind), "request", r.ID, "conversation", r.Conversation, "tool", r.Tool, "cause", refused.LastError)
 	}
 	before = before || !first && r.Unreached.Before
 	was := r
@@ -235,7 +236,7 @@ func (t cardsTx) shownAgain(r approvers.Request) error {
 	if !r.ReachesNobody() || approvers.HasNobodyLeft(r) {
 		return nil
 	}
-	t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "since", r.Unreached.Since)
+	t.note(slog.LevelInfo, "people can see the card of a request again", "request", r.ID, "conversation", r.Conversation, "tool", r.Tool, "since", r.Unreached.Since)
 	after := approvers.CardShown(t.deciding(), r)
 	t.notePeople(r, after)
 	if err := t.apply(after, nil); err != nil || !approvers.HasTooFew(after) {

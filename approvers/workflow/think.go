@@ -47,7 +47,7 @@ func (w *Turns) Begin(ctx context.Context, turn string) (Brief, error) {
 		agent, ok := t.policy.Agent(b.Turn.Agent)
 		if !ok {
 			due = false
-			t.note(slog.LevelError, "the policy has no such agent any more; its turn was stopped", "agent", b.Turn.Agent, "conversation", b.Conversation.ID)
+			t.note(slog.LevelError, "the policy has no such agent any more; its turn was stopped", "conversation", b.Conversation.ID, "turn", b.Turn.ID, "agent", b.Turn.Agent)
 			return t.turns.stop(b.Turn, b.Conversation, "The agent that was asked here has been removed from the policy. Ask the operator of this bot.", false)
 		}
 		spent, err := t.proposals.overBudget(b.Turn, agent)

@@ -134,7 +134,7 @@ func (t runsTx) markUnknown(e approvers.Execution, why approvers.Loss) error {
 	if err := t.grants.resetStreakOfTool(lost); err != nil {
 		return err
 	}
-	t.note(slog.LevelWarn, "the outcome of a run is unknown; people are asked", "tool", lost.Tool, "request", lost.Request, "execution", lost.ID)
+	t.note(slog.LevelWarn, "the outcome of a run is unknown; people are asked", "request", lost.Request, "execution", lost.ID, "conversation", lost.Conversation, "tool", lost.Tool)
 	return t.askWhatHappened(lost)
 }
 

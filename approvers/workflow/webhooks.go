@@ -102,7 +102,7 @@ func (w *Callers) Told(ctx context.Context, timer store.Timer, target, key strin
 		if err != nil || known.Failures == 0 {
 			return err
 		}
-		t.note(slog.LevelInfo, "a client's webhook works again", "client", timer.Lane, "failures", known.Failures)
+		t.note(slog.LevelInfo, "a client's webhook works again", "client", timer.Lane, "request", timer.Ref, "conversation", conv.ID, "failures", known.Failures)
 		return t.callers.webhookWorks(timer.Lane, s, target)
 	})
 }

@@ -176,7 +176,7 @@ func forClicks(ctx context.Context, fresh bool) context.Context {
 func (d *Users) membersOf(ctx context.Context, all map[string]Group, named string, fresh bool) ([]string, error) {
 	g, ok := all[named]
 	if !ok {
-		d.log.Warn("the policy names a user group that Slack does not have, so it gives nobody authority", "group", named)
+		d.log.WarnContext(ctx, "the policy names a user group that Slack does not have, so it gives nobody authority", "group", named)
 		return nil, nil
 	}
 	if !g.Cut {
@@ -236,7 +236,7 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 			u, err := d.api.GetUserByEmailContext(ctx, m.Value)
 			switch {
 			case slackapi.ErrorCode(err) == "users_not_found":
-				d.log.Warn("the policy names an e-mail address that belongs to nobody in Slack", "approver", role.Name)
+				d.log.WarnContext(ctx, "the policy names an e-mail address that belongs to nobody in Slack", "approver", role.Name)
 			case err != nil:
 				return nil, fmt.Errorf("users.lookupByEmail: %w", slackapi.WithDelay(err))
 			default:

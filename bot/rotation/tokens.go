@@ -162,7 +162,7 @@ func (k *Keeper) save(ctx context.Context) (tokens, error) {
 		return t, fmt.Errorf("the renewed bot token can't be stored: %w", err)
 	}
 	k.unsaved = nil
-	k.o.Log.Info("the bot token was renewed", "expires", formatTime(t.Expires))
+	k.o.Log.InfoContext(ctx, "the bot token was renewed", "expires", formatTime(t.Expires))
 	return t, nil
 }
 

@@ -142,7 +142,7 @@ func (c *circuitBreaker) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := c.look(ctx); err != nil {
-				c.log.Debug("Slack still does not answer", "error", err)
+				c.log.DebugContext(ctx, "Slack still does not answer", "error", err)
 			}
 		}
 	}

@@ -115,7 +115,7 @@ func (h *HTTP) Run(ctx context.Context) error {
 	go func() { done <- srv.Serve(l) }()
 	h.gate.open()
 	h.began.add()
-	h.Log.Info("listening for Slack's requests", "address", l.Addr().String(), "paths", requestPaths)
+	h.Log.InfoContext(ctx, "listening for Slack's requests", "address", l.Addr().String(), "paths", requestPaths)
 	select {
 	case err := <-done:
 		h.gate.shut()
@@ -128,7 +128,7 @@ func (h *HTTP) Run(ctx context.Context) error {
 		_ = srv.Close() // requests that are still incomplete were not stored
 	}
 	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-		h.Log.Warn("the server for Slack's requests did not stop cleanly", "error", err)
+		h.Log.WarnContext(ctx, "the server for Slack's requests did not stop cleanly", "error", err)
 	}
 	h.gate.shut()
 	return nil
@@ -246,7 +246,7 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 		return answer{status: http.StatusBadRequest}
 	}
 	if q.path != r.URL.Path && r.URL.Path != EventsPath {
-		h.Log.Error("Slack sent a request to the wrong path; change the Request URL in the app's settings", "path", r.URL.Path, "belongs to", q.path)
+		h.Log.Error("Slack sent a request to the wrong path; change the Request URL in the app's settings", "path", r.URL.Path, "belongs_to", q.path)
 		return answer{status: http.StatusBadRequest}
 	}
 	if q.challenge != "" {

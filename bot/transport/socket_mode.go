@@ -190,7 +190,7 @@ func (r *reader) readConnection(ctx context.Context, n int, c *connection) {
 		for {
 			f, err := c.nextFrame()
 			if err != nil {
-				r.Log.Debug("a connection to Slack has ended", "socket", n, "why", err)
+				r.Log.DebugContext(ctx, "a connection to Slack has ended", "socket", n, "why", err)
 				break
 			}
 			r.dispatch(n, c, f)

@@ -52,7 +52,7 @@ type Options struct {
 func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error) {
 	answer, err = o.Handler.Receive(ctx, d)
 	if err != nil {
-		o.Log.Error("a delivery could not be stored, so it is not acknowledged and Slack sends it again if it is an event", "kind", string(d.Kind), "error", err)
+		o.Log.ErrorContext(ctx, "a delivery could not be stored, so it is not acknowledged and Slack sends it again if it is an event", "kind", string(d.Kind), "error", err)
 	}
 	return answer, err
 }

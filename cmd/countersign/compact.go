@@ -45,20 +45,20 @@ func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) 
 		}
 		room, known := cli.FreeSpace(filepath.Dir(path))
 		if used > c.live || known && room < uint64(used)+cli.DiskFull {
-			log.Warn("much of the store's file is free, but it is not compacted now, because copying the data would delay the start too long, or the disk has no room for a second file. Compact it with countersign store compact while the bot is stopped",
+			log.WarnContext(ctx, "much of the store's file is free, but it is not compacted now, because copying the data would delay the start too long, or the disk has no room for a second file. Compact it with countersign store compact while the bot is stopped",
 				"size", cli.Size(u.Size), "free", cli.Size(u.Free))
 			return errNotWorth
 		}
-		log.Info("the store is compacted, as at least half of its file is free", "size", cli.Size(u.Size), "free", cli.Size(u.Free))
+		log.InfoContext(ctx, "the store is compacted, as at least half of its file is free", "size", cli.Size(u.Size), "free", cli.Size(u.Free))
 		return nil
 	})
 	switch {
 	case err == nil:
-		log.Info("the store is compacted", "before", cli.Size(before), "after", cli.Size(after), "took", time.Since(began).Round(time.Millisecond).String())
+		log.InfoContext(ctx, "the store is compacted", "before", cli.Size(before), "after", cli.Size(after), "took", time.Since(began).Round(time.Millisecond).String())
 	case errors.Is(err, context.DeadlineExceeded):
-		log.Warn("the store is not compacted, as that takes too long for a start. Compact it with countersign store compact while the bot is stopped", "limit", c.long.String())
+		log.WarnContext(ctx, "the store is not compacted, as that takes too long for a start. Compact it with countersign store compact while the bot is stopped", "limit", c.long.String())
 	case errors.Is(err, errNotWorth), errors.Is(err, context.Canceled), errors.Is(err, store.ErrLocked), errors.Is(err, fs.ErrNotExist):
 	default:
-		log.Warn("the store could not be compacted; it is unchanged", "cause", err)
+		log.WarnContext(ctx, "the store could not be compacted; it is unchanged", "cause", err)
 	}
 }

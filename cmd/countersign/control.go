@@ -69,7 +69,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 		return cli.CouldNot("the bot is held: %w", r.held.why)
 	}
 	who := cli.Operator(uid)
-	r.log.Info("a task was received at the control socket", "task", c.Task, "operator", who.Login())
+	r.log.InfoContext(ctx, "a task was received at the control socket", "task", c.Task, "operator", who.Login())
 	if all[i].IsLong() {
 		select {
 		case r.long <- struct{}{}:

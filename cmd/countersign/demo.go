@@ -175,7 +175,7 @@ func demoSetup(st demoEnv, env config.Env, policies *policyfile.Source, log *slo
 func perform(ctx context.Context, s setup, st demoEnv, o demoOptions, out io.Writer) error {
 	s.storePath, s.audit = st.at.Path, config.AuditBeside(st.at.Path)
 	if l, err := openControl(config.ControlBeside(st.at.Path), s.log); err != nil {
-		s.log.Warn("the operator's commands don't reach this demo: choose another directory with --data", "why", err)
+		s.log.WarnContext(ctx, "the operator's commands don't reach this demo: choose another directory with --data", "why", err)
 	} else if s.control = l; l != nil {
 		defer func() { _ = l.Close() }() // needed only if nothing was served; otherwise l is already closed
 	}

@@ -40,11 +40,11 @@ func hold(ctx context.Context, env config.Env, policies *policyfile.Source, db o
 		if older.Number == 0 {
 			what = "the database was restored or copied"
 		}
-		log.Error(what+", so the bot does not start", "why", older, "admin", l.admin.Addr().String(), "control", env.Control)
+		log.ErrorContext(ctx, what+", so the bot does not start", "why", older, "admin", l.admin.Addr().String(), "control", env.Control)
 		if err := holdOnce(ctx, older, env, policies, db, l, log); err != nil || ctx.Err() != nil {
 			return err
 		}
-		log.Info("the loss was accepted, and the bot starts", "head", older.Number)
+		log.InfoContext(ctx, "the loss was accepted, and the bot starts", "head", older.Number)
 		if err := l.acceptAgain(); err != nil {
 			return err
 		}

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"countersign/internal/demo/workspace"
 )
@@ -57,6 +60,25 @@ func TestLogAsJSON(t *testing.T) {
 		if seen[msg] != 2 {
 			t.Errorf("%q was logged %d times: %v", msg, seen[msg], seen)
 		}
+	}
+}
+
+// TestEmptyAttributes writes a line with an empty id and a duration, as text and as JSON.
+func TestEmptyAttributes(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	for _, handler := range []slog.Handler{
+		slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: withoutEmpty}),
+		slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: inJSON}),
+	} {
+		slog.New(handler).With("client", "").Info("a line", "request", "", "tool", "issue_refund", "took", time.Second)
+	}
+	text, asJSON, _ := strings.Cut(strings.TrimSpace(out.String()), "\n")
+	if want := ` level=INFO msg="a line" tool=issue_refund took=1s`; !strings.HasSuffix(text, want) {
+		t.Errorf("%s does not end with%s", text, want)
+	}
+	if want := `,"level":"INFO","msg":"a line","tool":"issue_refund","took":1}`; !strings.HasSuffix(asJSON, want) {
+		t.Errorf("%s does not end with %s", asJSON, want)
 	}
 }
 

@@ -80,9 +80,9 @@ func execute() int {
 // logger returns the process's logger. In each line, the logger masks the secrets of the environment and everything
 // that looks like a secret. If no format is set, the logger writes text to a terminal and JSON to everything else.
 func logger(level slog.Leveler, format string) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: withoutEmpty}
 	if format == config.JSONLog || format == "" && !cli.IsTerminal(os.Stderr) {
-		o.ReplaceAttr = inSeconds
+		o.ReplaceAttr = inJSON
 		return slog.New(slog.NewJSONHandler(redact.Writer(cli.Stderr), o))
 	}
 	return slog.New(slog.NewTextHandler(redact.Writer(cli.Stderr), o))
@@ -103,12 +103,20 @@ func logError(err error, log *slog.Logger) error {
 	return &loggedError{err}
 }
 
-// inSeconds writes durations in seconds, because a JSON number has no unit.
-func inSeconds(_ []string, a slog.Attr) slog.Attr {
+// withoutEmpty leaves out attributes without a value, such as the request of a call that needed no approval.
+func withoutEmpty(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindString && a.Value.String() == "" {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// inJSON is like withoutEmpty, and writes durations in seconds, because a JSON number has no unit.
+func inJSON(groups []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
 	}
-	return a
+	return withoutEmpty(groups, a)
 }
 
 // logEverything also sends the log lines of libraries to the logger.

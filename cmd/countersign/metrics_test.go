@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -229,6 +230,33 @@ func TestMetricsWithoutTheStore(t *testing.T) {
 	wantLines(t, scrape(t, m), `countersign_requests_waiting NaN`, `countersign_requests_total{state="expired",tool="issue_refund"} 1`)
 }
 
+// Decisions about the calls of other agents, and the ends of their requests, are also counted by client. Clients that
+// the policy does not name share one label. A decision counts even if nobody knows how long it took.
+func TestMetricsOfClients(t *testing.T) {
+	m := metrics.New(emptyStore(t), func() *approvers.Policy { return &approvers.Policy{Clients: []approvers.Client{{Name: "ci"}}} })
+	for _, client := range []string{"ci", "ci", "removed_1", "removed_2"} {
+		r := &approvers.Request{Facts: approvers.AskFacts{Caller: &approvers.Caller{Name: client}}}
+		m.Count(workflow.Event{Request: r, Decision: &approvers.Decision{Kind: approvers.Reject}})
+		m.Count(workflow.Event{Request: r, Ended: approvers.Rejected})
+	}
+	m.Count(workflow.Event{Request: &approvers.Request{}, Decision: &approvers.Decision{Kind: approvers.Approve}})
+	m.Count(workflow.Event{Request: &approvers.Request{}, Ended: approvers.Consumed})
+	var got []string
+	for _, line := range scrape(t, m) {
+		if strings.HasPrefix(line, "countersign_gateway_") {
+			got = append(got, line)
+		}
+	}
+	if want := []string{
+		`countersign_gateway_approvals_total{client="ci",state="rejected"} 2`,
+		`countersign_gateway_approvals_total{client="other",state="rejected"} 2`,
+		`countersign_gateway_decisions_total{client="ci",kind="reject"} 2`,
+		`countersign_gateway_decisions_total{client="other",kind="reject"} 2`,
+	}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // allMetrics returns metrics in which every metric has at least one sample.
 func allMetrics(t *testing.T) *metrics.Metrics {
 	t.Helper()
@@ -254,7 +282,9 @@ func allMetrics(t *testing.T) *metrics.Metrics {
 	m.Count(workflow.Event{Ended: approvers.Expired})
 	m.Count(workflow.Event{Ran: approvers.ExecutionFailed})
 	m.Count(workflow.Event{Answer: &workflow.AnswerShown{SinceEnd: 1}})
-	m.Count(workflow.Event{Ended: approvers.Expired, Request: &approvers.Request{Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "team-lead"}}}}})
+	asked := &approvers.Request{Facts: approvers.AskFacts{Caller: &approvers.Caller{Name: "ci"}}, Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "team-lead"}}}}
+	m.Count(workflow.Event{Ended: approvers.Expired, Request: asked})
+	m.Count(workflow.Event{Decision: &approvers.Decision{Kind: approvers.Reject}, Request: asked})
 	m.CountModel(agent.ModelCall{Agent: "support", Outcome: "answered"})
 	return m
 }

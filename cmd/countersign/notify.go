@@ -74,7 +74,7 @@ func (n notifier) watch(ctx context.Context, s store.Store) error {
 			return nil
 		case <-tick.C:
 			if err := s.View(ctx, func(store.Reader) error { return nil }); err != nil && ctx.Err() == nil {
-				n.log.Debug("the store can't be read for a sign of life", "error", err)
+				n.log.DebugContext(ctx, "the store can't be read for a sign of life", "error", err)
 			}
 			n.say("WATCHDOG=1")
 		}

@@ -32,7 +32,7 @@ func forget(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log 
 		}
 		switch {
 		case store.OnlyDamaged(err):
-			log.Error("old records can't be deleted, because a part of the store can't be read", "error", err)
+			log.ErrorContext(ctx, "old records can't be deleted, because a part of the store can't be read", "error", err)
 		case store.Refused(err): // for example, the disk is full. The next tick tries the same round again
 			continue
 		case err != nil && ctx.Err() == nil:
@@ -50,8 +50,8 @@ const retainEvery = 36
 func retain(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
 	done, err := retention.Enforce(ctx, wf)
 	if done != (retention.Removed{}) {
-		log.Info("erased by age, as the policy says", "conversations", done.Conversations, "grants", done.Grants, "absences", done.Absences,
-			"times of Home tabs", done.Homes, "damaged records that were set aside", done.SetAside, "chains of the history", done.Chains, "records", done.Records)
+		log.InfoContext(ctx, "erased by age, as the policy says", "conversations", done.Conversations, "grants", done.Grants, "absences", done.Absences,
+			"home_tabs", done.Homes, "set_aside", done.SetAside, "chains", done.Chains, "records", done.Records)
 	}
 	m.CountRetained(done, err == nil)
 	return err

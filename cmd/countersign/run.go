@@ -326,7 +326,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if waited := p.agent.Wait(late); waited != nil {
-		s.log.Warn("a tool was still running when the process ended; the next start determines the outcome")
+		s.log.WarnContext(ctx, "a tool was still running when the process ended; the next start determines the outcome")
 	}
 	if p.sealer != nil {
 		if own, leave, ok := s.ownReplica().Enter(late, sealingJob); ok {

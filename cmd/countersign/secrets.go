@@ -135,7 +135,7 @@ func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 		s.renewKey(now.modelKey)
 	}
 	s.used, s.told = env, ""
-	s.log.Info("secrets changed in their files, and the new ones are used", "variables", strings.Join(names, ", "))
+	s.log.InfoContext(ctx, "secrets changed in their files, and the new ones are used", "variables", strings.Join(names, ", "))
 	return true
 }
 

@@ -65,7 +65,7 @@ func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 	}
 	defer sendTraces(tracer, log)
 	for _, w := range env.Warnings {
-		log.Warn("the environment: " + w.Error())
+		log.WarnContext(ctx, "the environment: "+w.Error())
 	}
 	tools, err := catalog.New(catalog.Config{Log: log, Version: version()})
 	if err != nil {
@@ -125,7 +125,7 @@ func sendTraces(t *tracing.Tracer, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	if err := t.Close(ctx); err != nil {
-		log.Warn("the last traces could not be sent", "error", redact.Error(err))
+		log.WarnContext(ctx, "the last traces could not be sent", "error", redact.Error(err))
 	}
 }
 
@@ -137,7 +137,7 @@ func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (opensto
 			return nil, err
 		}
 		if excess := db.Rights().Excess(); excess != "" {
-			log.Warn("the database's role may do more than the bot needs", "what", excess, "do", db.Rights().Remedy())
+			log.WarnContext(ctx, "the database's role may do more than the bot needs", "what", excess, "do", db.Rights().Remedy())
 		}
 		return db, nil
 	}
@@ -242,7 +242,7 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 	if err := reach(ctx, p, log); err != nil {
 		return unlessEnded(ctx, err)
 	}
-	log.Info("countersign is up", "version", s.build.String(), "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
+	log.InfoContext(ctx, "countersign is up", "version", s.build.String(), "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
 		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "gateway", addressOf(l.gateway), "control", env.Control,
 		"gated", strings.Join(gated(policies.Tools.Policy(), policies.Tools.Registry), ", "))
 	return s.run(ctx, p)
@@ -299,6 +299,6 @@ func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if !waiting {
 		return cli.CouldNot("%w. Check OPENAI_BASE_URL, OPENAI_API_KEY and the network", err)
 	}
-	log.Error("the model can't be used now; requests can be decided, and answers come when it is back: check OPENAI_BASE_URL, OPENAI_API_KEY and the network", "error", err)
+	log.ErrorContext(ctx, "the model can't be used now; requests can be decided, and answers come when it is back: check OPENAI_BASE_URL, OPENAI_API_KEY and the network", "error", err)
 	return nil
 }

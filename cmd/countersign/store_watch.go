@@ -75,7 +75,7 @@ func unlessHung(ctx context.Context, db interface {
 		closed <- errors.Join(err, db.Close())
 	}()
 	gaveUp := func(what string, waited time.Duration) error {
-		log.Error(what+"; the process ends without waiting for it", "waited", waited.Round(time.Second).String())
+		log.ErrorContext(ctx, what+"; the process ends without waiting for it", "waited", waited.Round(time.Second).String())
 		return cli.CouldNot("%s, so the process ended without waiting for it: see whether the disk of the store answers, and start again; the bot continues from the stored state", what)
 	}
 	tick := time.NewTicker(stallEnds / 50)
@@ -140,7 +140,7 @@ func inspect(ctx context.Context, s store.Store, log *slog.Logger) error {
 		case <-time.After(next):
 		}
 		if err := in.Inspect(ctx); err != nil && ctx.Err() == nil {
-			log.Warn("the store could not be inspected", "error", err)
+			log.WarnContext(ctx, "the store could not be inspected", "error", err)
 		}
 	}
 }

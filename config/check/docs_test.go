@@ -181,5 +181,9 @@ func TestDocumentedKeys(t *testing.T) {
 		if !strings.Contains(environment, "| `"+name+"` |") {
 			t.Errorf("the variable %s is not documented", name)
 		}
+		environment = strings.Replace(environment, "\n| `"+name+"` |", "\n| read", 1)
+	}
+	if rest := regexp.MustCompile("\n\\| `([A-Z_]+)` \\|").FindStringSubmatch(strings.Split(environment, "\n## ")[0]); rest != nil {
+		t.Errorf("no command reads the variable %s", rest[1])
 	}
 }

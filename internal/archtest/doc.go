@@ -8,5 +8,7 @@
 //
 // The number of methods of a type is limited, so that a reader can remember them (methods_test.go).
 //
+// Each log line has the ids of its subject, and gets the context, from which it has the trace's id (logs_test.go).
+//
 // A new package needs an entry in layers (rules_test.go), or the test fails.
 package archtest

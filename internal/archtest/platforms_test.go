@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"go/ast"
@@ -28,21 +29,11 @@ func TestOtherPlatforms(t *testing.T) {
 		t.Run(platform, func(t *testing.T) {
 			t.Parallel()
 			system, arch, _ := strings.Cut(platform, "/")
-			list := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,Module", "./cmd/...")
-			list.Dir, list.Env = root(t), append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0")
-			out, err := list.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
 			checked := map[string]*types.Package{"unsafe": types.Unsafe}
 			ours := 0
-			for in := json.NewDecoder(strings.NewReader(string(out))); ; { // each package comes after its imports
-				var p listed
-				if err := in.Decode(&p); errors.Is(err, io.EOF) {
-					break
-				} else if err != nil {
-					t.Fatal(err)
-				}
+			env := []string{"GOOS=" + system, "GOARCH=" + arch, "CGO_ENABLED=0"}
+			var err error
+			for _, p := range goList(t, env, "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap,Module", "./cmd/...") { // each package comes after its imports
 				if p.ImportPath == "unsafe" {
 					continue
 				}
@@ -62,23 +53,52 @@ func TestOtherPlatforms(t *testing.T) {
 
 // listed is a package as go list prints it.
 type listed struct {
-	ImportPath, Dir string
-	GoFiles         []string
-	ImportMap       map[string]string
-	Module          *struct{ Main bool }
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+	ImportMap               map[string]string
+	Module                  *struct{ Main bool }
+}
+
+// goList runs go list with additional variables in its environment.
+func goList(t *testing.T, env []string, args ...string) (packages []listed) {
+	t.Helper()
+	list := exec.Command("go", append([]string{"list"}, args...)...)
+	list.Dir, list.Env, list.Stderr = root(t), append(os.Environ(), env...), os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := in.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
 }
 
 func (p listed) own() bool { return p.Module != nil && p.Module.Main }
 
-// check type-checks a package. Only packages of this module are checked with the bodies of their functions.
-func (p listed) check(arch string, checked map[string]*types.Package) (*types.Package, error) {
-	files, set := []*ast.File{}, token.NewFileSet()
+// parse parses the package's files.
+func (p listed) parse(set *token.FileSet) (files []*ast.File, err error) {
 	for _, name := range p.GoFiles {
 		f, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, f)
+	}
+	return files, nil
+}
+
+// check type-checks a package. Only packages of this module are checked with the bodies of their functions.
+func (p listed) check(arch string, checked map[string]*types.Package) (*types.Package, error) {
+	set := token.NewFileSet()
+	files, err := p.parse(set)
+	if err != nil {
+		return nil, err
 	}
 	c := types.Config{IgnoreFuncBodies: !p.own(), Sizes: types.SizesFor("gc", arch), Importer: importer(func(path string) (*types.Package, error) {
 		if real, ok := p.ImportMap[path]; ok {

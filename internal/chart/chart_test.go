@@ -183,16 +183,24 @@ func TestPods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		workload := files["workload.yaml"]
+		_, pod := workload(t, files)
+		env := map[string]string{}
+		for _, e := range pod.Containers[0].Env {
+			if e.Name != "SHOP_TOKEN" { // for the policy
+				env[e.Name] = e.Value
+			}
+		}
+		areRead(t, env)
+		text := files["workload.yaml"]
 		for _, line := range []string{
 			"runAsNonRoot: true", "readOnlyRootFilesystem: true", "allowPrivilegeEscalation: false", "drop: [ALL]", "automountServiceAccountToken: false", "enableServiceLinks: false",
 			"path: /healthz", "path: /readyz", "/run/secrets/slack/",
 		} {
-			if !strings.Contains(workload, line) {
+			if !strings.Contains(text, line) {
 				t.Errorf("%s: the pod has no %s", name, line)
 			}
 		}
-		if kind, budget := strings.Contains(workload, "kind: StatefulSet"), strings.Contains(workload, "kind: PodDisruptionBudget"); kind == budget {
+		if kind, budget := strings.Contains(text, "kind: StatefulSet"), strings.Contains(text, "kind: PodDisruptionBudget"); kind == budget {
 			t.Errorf("%s: a StatefulSet %t, and a budget %t", name, kind, budget)
 		}
 	}

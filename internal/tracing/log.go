@@ -27,15 +27,6 @@ func sampled(ctx context.Context) (trace.SpanContext, bool) {
 	return c, c.IsSampled()
 }
 
-// Logger returns the logger with the ids of the current trace and span. Use Logger for loggers whose lines have no
-// context.
-func Logger(ctx context.Context, log *slog.Logger) *slog.Logger {
-	if c, ok := sampled(ctx); ok {
-		return log.With(LogTraceID, c.TraceID().String(), logSpanID, c.SpanID().String())
-	}
-	return log
-}
-
 // Handler returns a handler that adds ids to log lines. A line gets the ids of the trace and the span in its context.
 func (t *Tracer) Handler(next slog.Handler) slog.Handler {
 	if t == nil {

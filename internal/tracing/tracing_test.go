@@ -256,7 +256,7 @@ func TestOff(t *testing.T) {
 	}
 	var out bytes.Buffer
 	log := slog.New(off.Handler(slog.NewTextHandler(&out, nil)))
-	tracing.Logger(inner, log).InfoContext(inner, "done")
+	log.InfoContext(inner, "done")
 	if strings.Contains(out.String(), tracing.LogTraceID) {
 		t.Error(out.String())
 	}

@@ -88,7 +88,7 @@ func (r *Runner) probeDisk(ctx context.Context) error {
 	since := d.since
 	d.since, d.logged, d.freed = time.Time{}, time.Time{}, now
 	d.mu.Unlock()
-	r.Log.Info("there is space on the disk again, and the bot continues", "full since", since)
+	r.Log.InfoContext(ctx, "there is space on the disk again, and the bot continues", "since", since)
 	r.Wake()
 	return nil
 }

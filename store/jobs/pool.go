@@ -235,7 +235,7 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) (kept bool) {
 		return true
 	}
 	if err != nil && ctx.Err() == nil && !store.Refused(err) {
-		p.runner.Log.Error("a timer could not be put off", "kind", string(t.Kind), "ref", t.Ref, "error", err)
+		p.runner.Log.ErrorContext(ctx, "a timer could not be put off", "kind", string(t.Kind), "ref", t.Ref, "error", err)
 		unhurried(ctx)
 	}
 	return err != nil
@@ -259,7 +259,7 @@ func (p panicked) Error() string { return fmt.Sprintf("handling it panicked: %v"
 func (p *workerPool) guarded(ctx context.Context, t store.Timer) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			p.runner.Log.Error("handling a timer panicked", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "panic", cause, "stack", string(debug.Stack()))
+			p.runner.Log.ErrorContext(ctx, "handling a timer panicked", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "panic", cause, "stack", string(debug.Stack()))
 			err = panicked{cause}
 		}
 	}()
@@ -283,7 +283,7 @@ func hopeless(t store.Timer, cause error) bool {
 // giveUp logs that a timer can't be handled, and calls GiveUp to remove the timer. The timer's subject then waits until
 // a person acts.
 func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) error {
-	p.runner.Log.Error("a timer can't be handled, and was set aside", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
+	p.runner.Log.ErrorContext(ctx, "a timer can't be handled, and was set aside", "kind", string(t.Kind), "ref", t.Ref, "tries", t.Tries+1, "error", cause)
 	p.hold(t, false)
 	return p.runner.GiveUp(ctx, t)
 }
@@ -292,7 +292,7 @@ func (p *workerPool) giveUp(ctx context.Context, t store.Timer, cause error) err
 func (p *workerPool) mend(ctx context.Context, t store.Timer) {
 	err := p.runner.Update(ctx, "mend a timer", func(tx store.Tx, _ time.Time) error { return tx.SetTimer(t) })
 	if err != nil && ctx.Err() == nil {
-		p.runner.Log.Error("a damaged timer could not be rewritten", "kind", string(t.Kind), "ref", t.Ref, "error", err)
+		p.runner.Log.ErrorContext(ctx, "a damaged timer could not be rewritten", "kind", string(t.Kind), "ref", t.Ref, "error", err)
 	}
 }
 

@@ -26,7 +26,7 @@ func (r *Runner) watchShares(ctx context.Context) error {
 					continue
 				}
 			case errors.Is(err, store.ErrDamaged):
-				r.Log.Error("the unfinished work of an earlier process could not be taken over yet; each run is taken over when its lease ends", "error", err)
+				r.Log.ErrorContext(ctx, "the unfinished work of an earlier process could not be taken over yet; each run is taken over when its lease ends", "error", err)
 			case err != nil:
 				return err
 			}

@@ -114,7 +114,7 @@ func (r *Replica) notify(ctx context.Context) {
 		next.From = r.id
 		r.mu.Unlock()
 		if err := r.store.notify(ctx, next); err != nil {
-			r.opts.Log.Debug("other replicas could not be notified; they find the changes within a second", "error", err)
+			r.opts.Log.DebugContext(ctx, "other replicas could not be notified; they find the changes within a second", "error", err)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func payloads(n sent) (list []string) {
 func (r *Replica) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.listenOnce(ctx); err != nil && ctx.Err() == nil {
-			r.opts.Log.Debug("notices of other replicas are not received; this replica reads the store every second", "error", err)
+			r.opts.Log.DebugContext(ctx, "notices of other replicas are not received; this replica reads the store every second", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -289,7 +289,7 @@ func (r *Replica) keep(ctx context.Context) {
 			return // the store has stopped
 		}
 		if err != nil && ctx.Err() == nil && !failed {
-			r.opts.Log.Warn("the database does not answer the heartbeat of this replica", "error", err)
+			r.opts.Log.WarnContext(ctx, "the database does not answer the heartbeat of this replica", "error", err)
 			r.store.renew(time.Now())
 		}
 		failed = err != nil
@@ -337,7 +337,7 @@ func (r *Replica) round(ctx context.Context) error {
 		return err
 	}
 	if !seen.listed { // another replica has removed this replica from the table
-		r.opts.Log.Warn("this replica was taken for dead: others have taken over its work. It joins again", "replica", r.opts.Name)
+		r.opts.Log.WarnContext(ctx, "this replica was taken for dead: others have taken over its work. It joins again", "replica", r.opts.Name)
 		r.forget()
 		return r.enlist(ctx)
 	}
@@ -619,7 +619,7 @@ func (r *Replica) Leave() {
 			_ = r.store.notify(ctx, sent{From: r.id, Free: true}) // if this fails, the other replicas find the free claims within a second
 		}
 		if err != nil { // the other replicas take the claims after the end of the lease
-			r.opts.Log.Warn("this replica could not release its work: others take over when its lease is over", "error", err)
+			r.opts.Log.WarnContext(ctx, "this replica could not release its work: others take over when its lease is over", "error", err)
 		}
 		r.disconnect()
 	})

@@ -88,7 +88,7 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 		return nil, invalid(fmt.Sprintf("Unknown tool: %.200s", params.Name))
 	}
 	if err != nil {
-		return s.refused(x, err)
+		return s.refused(ctx, x, id, err)
 	}
 	if task {
 		return s.createTask(ctx, x, id, again)
@@ -159,7 +159,7 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 	var err error
 	apart(func() { known, err = s.Views.Patience(ctx, x.client.Name) })
 	if err != nil {
-		return s.refused(x, err)
+		return s.refused(ctx, x, id, err)
 	}
 	if known > 0 {
 		limit = min(limit, max(shortestHold, known))
@@ -171,11 +171,11 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 	switch {
 	case errors.Is(err, errHungUp):
 		if err := s.Callers.HungUp(context.WithoutCancel(ctx), x.client, s.Now().Sub(began)); err != nil {
-			s.Log.Error("the end of a caller's connection could not be recorded", "client", x.client.Name, "error", err)
+			s.Log.ErrorContext(ctx, "the end of a caller's connection could not be recorded", "client", x.client.Name, "request", id, "error", err)
 		}
 		return nil, errLeft
 	case err != nil:
-		return s.refused(x, err)
+		return s.refused(ctx, x, id, err)
 	case !state.Settled():
 		return pending(state, why), nil
 	}
@@ -306,7 +306,7 @@ func (s *Server) progress(ctx context.Context, req mcp.Request) func(message str
 		n++
 		err := session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: message})
 		if err != nil {
-			s.Log.Debug("a caller's progress could not be sent", "error", err)
+			s.Log.DebugContext(ctx, "a caller's progress could not be sent", "error", err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -68,11 +69,11 @@ func texts(parts ...string) (out []mcp.Content) {
 }
 
 // refused returns the answer to a call that was refused before a decision. The answer is a tool result with an error,
-// because the client's model reads only results.
-func (s *Server) refused(x *exchange, err error) (mcp.Result, error) {
+// because the client's model reads only results. id is the id of the request, or empty if there is no request yet.
+func (s *Server) refused(ctx context.Context, x *exchange, id string, err error) (mcp.Result, error) {
 	text, again, known := gateway.Explain(err)
 	if !known {
-		s.Log.Error("a call of a caller could not be handled", "client", x.client.Name, "error", err)
+		s.Log.ErrorContext(ctx, "a call of a caller could not be handled", "client", x.client.Name, "request", id, "error", err)
 	}
 	says := map[string]any{"status": "refused"}
 	if again > 0 {

@@ -46,7 +46,9 @@ type Metrics struct {
 	answers      *prometheus.HistogramVec
 	calls        *prometheus.CounterVec   // calls of Slack's Web API
 	httpRequests *prometheus.CounterVec   // Slack's HTTP requests
-	callers      *prometheus.CounterVec   // requests of other agents
+	callers      *prometheus.CounterVec   // HTTP requests of other agents
+	asked        *prometheus.CounterVec   // requests for approval of other agents' calls
+	decided      *prometheus.CounterVec   // decisions about other agents' calls
 	webhooks     *prometheus.CounterVec   // deliveries to other agents' webhooks
 	ended        *prometheus.HistogramVec // time until a request was approved, or ended without approval
 	unanswered   *prometheus.CounterVec   // requests that expired without a decision
@@ -95,6 +97,12 @@ func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	m.callers = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "countersign_gateway_requests_total", Help: "HTTP requests of other agents, by client, operation and status of the answer.",
 	}, []string{"client", "operation", "status"})
+	m.asked = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_gateway_approvals_total", Help: "Requests for the approval of other agents' calls that came to an end, by client and last state.",
+	}, []string{"client", "state"})
+	m.decided = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "countersign_gateway_decisions_total", Help: "Decisions about other agents' calls, by client.",
+	}, []string{"client", "kind"})
 	m.ended = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "countersign_request_wait_seconds", Help: "Time from a request until it was approved, or ended without an approval.",
 		Buckets: []float64{10, 60, 300, 900, 1800, 3600, 4 * 3600, 24 * 3600, 3 * 24 * 3600},
@@ -124,7 +132,7 @@ func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_requests_waiting", Help: "Requests that wait for people or for their run. Not counted beyond 10000.",
 	}, func() float64 { return timersSet(s, store.TimerExpire) })
-	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, m.callers, m.webhooks, waiting,
+	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, m.callers, m.asked, m.decided, m.webhooks, waiting,
 		m.retained.conversations, m.retained.records, m.retained.last,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetricsRule{Matcher: liveHeap})),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -181,10 +189,13 @@ func (m *Metrics) Count(e workflow.Event) {
 	observe := func(h prometheus.Observer, d time.Duration) {
 		h.(prometheus.ExemplarObserver).ObserveWithExemplar(d.Seconds(), m.Exemplar(e.Turn))
 	}
-	tool := m.tool(e.Tool)
+	tool, client := m.tool(e.Tool), m.client(e.Request)
 	switch {
 	case e.Decision != nil:
 		d := *e.Decision
+		if client != "" {
+			inc(m.decided.WithLabelValues(client, string(d.Kind)))
+		}
 		if d.By.Login() != "" {
 			inc(m.operator.WithLabelValues(string(d.Kind), tool))
 		}
@@ -199,6 +210,9 @@ func (m *Metrics) Count(e workflow.Event) {
 		m.waited(e, string(approvers.Approved), observe)
 	case e.Ended != "":
 		inc(m.requests.WithLabelValues(string(e.Ended), tool))
+		if client != "" {
+			inc(m.asked.WithLabelValues(client, string(e.Ended)))
+		}
 		m.requestEnded(e, tool, inc, observe)
 	case e.Ran != "":
 		inc(m.runs.WithLabelValues(string(e.Ran), tool))
@@ -257,6 +271,18 @@ func (m *Metrics) tool(name string) string {
 		return "other"
 	}
 	return name
+}
+
+// client returns the value of the label "client" for a request, or "" if Countersign's own agent asked. If the policy
+// no longer names the client, the value is "other".
+func (m *Metrics) client(r *approvers.Request) string {
+	if r == nil || r.Facts.Caller == nil {
+		return ""
+	}
+	if _, known := m.policy().Client(r.Facts.Caller.Name); !known {
+		return "other"
+	}
+	return r.Facts.Caller.Name
 }
 
 // mostWaiting limits how many rows a request to /metrics reads for one metric.
@@ -497,7 +523,7 @@ func (r feedbackMetrics) Collect(out chan<- prometheus.Metric) {
 	defer cancel()
 	all, err := r.workflow.Views.Feedback(ctx)
 	if err != nil {
-		r.log.Warn("the ratings of answers can't be read", "error", err)
+		r.log.WarnContext(ctx, "the ratings of answers can't be read", "error", err)
 		return
 	}
 	for agent, n := range all {

@@ -54,7 +54,7 @@ func (c waitingMetrics) Collect(to chan<- prometheus.Metric) {
 		return err
 	})
 	if err != nil {
-		c.log.Warn("the waiting requests can't be read for the metrics", "error", err)
+		c.log.WarnContext(ctx, "the waiting requests can't be read for the metrics", "error", err)
 		return
 	}
 	type key struct{ role, risk string }
@@ -87,7 +87,7 @@ func (c waitingMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge(cardsUnreached, float64(unreached))
 	u, err := c.workflow.Views.Undelivered(ctx)
 	if err != nil {
-		c.log.Warn("the undelivered messages can't be read for the metrics", "error", err)
+		c.log.WarnContext(ctx, "the undelivered messages can't be read for the metrics", "error", err)
 		return
 	}
 	gauge(undeliveredMsgs, float64(len(u.Refused)), "refused")
@@ -122,7 +122,7 @@ func (c sizeMetric) Collect(to chan<- prometheus.Metric) {
 	defer cancel()
 	n, err := c.Size(ctx)
 	if err != nil {
-		c.log.Warn("the size of the store can't be read for the metrics", "error", err)
+		c.log.WarnContext(ctx, "the size of the store can't be read for the metrics", "error", err)
 		return
 	}
 	to <- prometheus.MustNewConstMetric(storeSize, prometheus.GaugeValue, float64(n))

@@ -302,7 +302,7 @@ func (s *Source) joinOnce(ctx context.Context) error {
 		return s.replace(ctx, row, own)
 	default:
 		if err = s.adopt(row, stored); err != nil && take[0] {
-			s.log.Warn("the policy in force can't be used here, and the newer one of this process replaces it", "error", err)
+			s.log.WarnContext(ctx, "the policy in force can't be used here, and the newer one of this process replaces it", "error", err)
 			own.Pins = stored.content.Pins
 			return s.replace(ctx, row, own)
 		}
@@ -427,11 +427,11 @@ func (s *Source) catchUp(ctx context.Context) error {
 		s.row = row
 		err = fmt.Errorf("%w: %w", store.ErrPolicyChanged, err)
 		s.unusable.Store(&refusal{at: time.Now(), why: err})
-		s.log.Error("another policy is in force, and this process can't use it; it decides and runs nothing", "change", row.Version, "by", row.Policy.By, "error", err)
+		s.log.ErrorContext(ctx, "another policy is in force, and this process can't use it; it decides and runs nothing", "change", row.Version, "by", row.Policy.By, "error", err)
 		return err
 	}
-	s.log.Info("another process changed the policy or the pins in force, and this process uses them", "change", row.Version,
-		"policy by", row.Policy.By, "pins by", row.Pins.By, "old", before, "new", s.Tools.Policy().File())
+	s.log.InfoContext(ctx, "another process changed the policy or the pins in force, and this process uses them", "change", row.Version,
+		"policy_by", row.Policy.By, "pins_by", row.Pins.By, "old", before, "new", s.Tools.Policy().File())
 	s.tell()
 	s.Wake()
 	return nil
@@ -538,7 +538,7 @@ func (s *Source) readFiles(ctx context.Context, whole bool) (changed bool, err e
 		}
 	}
 	if err != nil && !passing(err) {
-		s.log.Warn("a changed policy or lock file can't be put into force now; this is tried again", "error", err)
+		s.log.WarnContext(ctx, "a changed policy or lock file can't be put into force now; this is tried again", "error", err)
 	}
 	return changed, err
 }
@@ -597,11 +597,11 @@ func (s *Source) take(ctx context.Context, own catalog.Content, take [2]bool, wh
 		if refused == nil {
 			if take[0] {
 				s.policy.settle()
-				s.log.Info("the policy changed and is in force", "file", s.reader.Path, "old", before, "new", s.used.file.Policy.Hash, "change", s.row.Version)
+				s.log.InfoContext(ctx, "the policy changed and is in force", "file", s.reader.Path, "old", before, "new", s.used.file.Policy.Hash, "change", s.row.Version)
 			}
 			if take[1] {
 				s.pins.settle()
-				s.log.Info("the lock file changed, and its pins are in force", "file", pins.Beside(s.reader.Path), "change", s.row.Version)
+				s.log.InfoContext(ctx, "the lock file changed, and its pins are in force", "file", pins.Beside(s.reader.Path), "change", s.row.Version)
 			}
 			return true, nil
 		}
@@ -624,7 +624,7 @@ func (s *Source) refuse(f *watchedFile, why error) {
 		s.log.Error("the lock file changed and was refused; the previous pins stay in force", "file", pins.Beside(s.reader.Path), "error", why)
 		return
 	}
-	s.log.Error("the policy file changed and was refused; the previous policy stays in force", "file", s.reader.Path, "in force", s.Tools.Policy().File())
+	s.log.Error("the policy file changed and was refused; the previous policy stays in force", "file", s.reader.Path, "in_force", s.Tools.Policy().File())
 	for _, problem := range cli.Problems(why) {
 		s.log.Error("policy: " + problem.Error())
 	}
@@ -643,7 +643,7 @@ func (s *Source) tell() {
 		f.differs.Store(&text)
 		if difference := f.found + " " + part.Digest; f.told != difference {
 			f.told = difference
-			s.log.Warn(text, "file", f.found, "in force", part.Digest)
+			s.log.Warn(text, "file", f.found, "in_force", part.Digest)
 		}
 	}
 }
