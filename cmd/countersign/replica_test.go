@@ -99,11 +99,7 @@ const killsPerFault = 6
 // replicaRound runs one round, from an empty database until everything is settled.
 func replicaRound(t *testing.T, kills int, lease time.Duration, seed uint64) (figures, replicaFaultCount) {
 	began := time.Now()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	lease = max(lease, time.Since(began)/4) // on a slow machine, a live replica would often renew a short lease too late
 	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
 	c.conf.Store, c.conf.Lease, c.others, c.tolerated = server.URL("postgres"), lease, 2, databaseAway
@@ -509,11 +505,7 @@ func TestStoppedReplica(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
 	stopped := time.Duration(testkit.Size(t, "COUNTERSIGN_STOPPED", 10)) * time.Second
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	c := openKillHarness(t, 1)
 	c.conf.Store, c.others, c.conf.Slow = server.URL("postgres"), 1, 3*time.Second
 	sam := workspaceclient.Client{Base: c.conf.Base, User: "sam"}

@@ -29,11 +29,7 @@ import (
 func TestAnotherReplicaSeals(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	p := openProcessHarness(t)
 	var replicas [2]*processHarness
 	var bots [2]*program
