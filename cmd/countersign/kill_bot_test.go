@@ -24,6 +24,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
+	"countersign/config"
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/testkit"
@@ -51,6 +52,7 @@ type witnessConfig struct {
 	Slow    time.Duration
 	Lease   time.Duration // lease of a replica; zero: the usual lease
 	Doom    killPoint
+	Audit   config.Audit // the key that signs the history, and the file of the signed heads; empty: no sealing
 }
 
 // killPoint is a point at which a process kills itself. The process kills itself when it reaches the point for the nth
@@ -135,10 +137,16 @@ func witnessRun(ctx context.Context, conf string, isUp *atomic.Bool) (err error)
 		return err
 	}
 	defer heard.Close()
+	seal := sealing{}
+	if c.Audit.Key != "" {
+		if seal, err = openSealing(ctx, c.Audit, db, log); err != nil {
+			return err
+		}
+	}
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: c.Base + "/api/", unlimited: true,
 		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policies: policies,
-		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log),
+		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log), seal: seal,
 	}
 	defer s.crashes.stop()
 	if database, ok := db.(*postgres.Store); ok {

@@ -56,6 +56,7 @@ type killHarness struct {
 	others    int          // how many replicas there are besides the bot
 	started   atomic.Int64 // number of replicas that were started
 	frozen    atomic.Int64 // number of suspended replicas that may still act when they are resumed
+	hadHeads  uint64       // number of the heads that killed replicas have signed; other replicas must sign more heads
 
 	mu    sync.Mutex
 	last  bool // people begin nothing new
@@ -136,7 +137,11 @@ func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...s
 	its := c.conf
 	its.Doom, its.Crashes = killPoint, c.conf.Store+".crashes"
 	if c.others > 0 {
-		its.Crashes = filepath.Join(c.dir, fmt.Sprintf("crashes%d", c.started.Add(1)))
+		n := c.started.Add(1)
+		its.Crashes = filepath.Join(c.dir, fmt.Sprintf("crashes%d", n))
+		if its.Audit.Key != "" && its.Audit.Heads == "" {
+			its.Audit.Heads = filepath.Join(c.dir, fmt.Sprintf("heads-%d", n))
+		}
 	}
 	conf, err := json.Marshal(its)
 	if err != nil {
