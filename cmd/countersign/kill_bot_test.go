@@ -146,7 +146,7 @@ func witnessRun(ctx context.Context, conf string, isUp *atomic.Bool) (err error)
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: c.Base + "/api/", unlimited: true,
 		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policies: policies,
-		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log), seal: seal,
+		store: overheard{db, db.(store.Inspected), heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log), seal: seal,
 	}
 	defer s.crashes.stop()
 	if database, ok := db.(*postgres.Store); ok {
@@ -318,7 +318,7 @@ func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 		err := r.Register(agent.Tool{
 			Name: name, Description: "Leaves a trace.", Schema: json.RawMessage(witnessSchema), Effect: effect,
 			Run: func(ctx context.Context, in agent.Invocation) (string, error) {
-				fmt.Println("tool", name, in.Key)
+				fmt.Println("tool", name, in.Key, string(in.Args))
 				work(c.Slow)
 				end.reach(toolCalled)
 				if err := act(name, in.Key); err != nil {
@@ -343,6 +343,7 @@ func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 // acknowledged deliveries. overheard can also kill the process in a transaction.
 type overheard struct {
 	store.Store
+	store.Inspected
 	notes *os.File
 	end   *fate
 }
@@ -357,7 +358,7 @@ type notedDelivery struct {
 func (o overheard) Update(ctx context.Context, fn func(store.Tx) error) error {
 	transaction := testkit.CallingTransition()
 	err := o.Store.Update(ctx, func(t store.Tx) error {
-		err := fn(overheardTx{t, o.notes})
+		err := fn(overheardTx{t, t.(store.SetAside), o.notes})
 		if err == nil {
 			o.end.reach(transaction + testkit.BeforeCommit)
 		}
@@ -371,6 +372,7 @@ func (o overheard) Update(ctx context.Context, fn func(store.Tx) error) error {
 
 type overheardTx struct {
 	store.Tx
+	store.SetAside
 	notes *os.File
 }
 

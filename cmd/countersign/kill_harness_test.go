@@ -63,6 +63,8 @@ type killHarness struct {
 	asks  []*ask
 	jobs  []*job // calls of other agents
 	deeds []deed
+	runs  []string        // runs of tools that have begun: TOOL EXECUTION ARGUMENTS
+	cards map[string]bool // numbers of the calls on the cards on which an approver clicked Approve
 }
 
 func openKillHarness(t *testing.T, seed uint64, change ...func(*workspace.Config)) *killHarness {
@@ -79,7 +81,7 @@ func newKillHarness(t *testing.T, seed uint64, policy string, speaks func(*killH
 		t.Fatal(err)
 	}
 	base := "http://" + l.Addr().String()
-	c := &killHarness{T: t, dir: dir, seed: seed, wakeups: map[string]chan struct{}{}, conf: witnessConfig{
+	c := &killHarness{T: t, dir: dir, seed: seed, wakeups: map[string]chan struct{}{}, cards: map[string]bool{}, conf: witnessConfig{
 		Base: base, Policy: filepath.Join(dir, "policy.yaml"), Store: filepath.Join(dir, "store.db"),
 		Seen: filepath.Join(dir, "seen"), Heard: filepath.Join(dir, "heard"), Slow: 20 * time.Millisecond,
 	}}
@@ -181,6 +183,9 @@ func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...s
 				p.admin = strings.TrimPrefix(lines.Text(), "admin ")
 			case strings.HasPrefix(lines.Text(), "tool "):
 				p.tools.Add(1)
+				c.mu.Lock()
+				c.runs = append(c.runs, strings.TrimPrefix(lines.Text(), "tool "))
+				c.mu.Unlock()
 				c.wake("tool")
 			}
 		}
@@ -255,7 +260,11 @@ func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scrip
 			steps++
 		}
 	}
-	order, number, ok := strings.Cut(said[strings.Index(said, "do ")+3:], " #")
+	_, text, found := strings.Cut(said, "do ")
+	if !found { // the bot has lost the message
+		return scriptedmodel.Reply{Content: "There is no order."}, nil
+	}
+	order, number, ok := strings.Cut(text, " #")
 	if !ok {
 		return scriptedmodel.Reply{}, fmt.Errorf("the campaign's model does not understand %q", said)
 	}
