@@ -13,6 +13,8 @@ type Policy struct {
 	Policy  PolicyPart `json:"policy"`  // the policy file and the files that it names
 	Pins    PolicyPart `json:"pins"`    // the lock file
 	Record  uint64     `json:"record"`  // the Seq of the audit record of this change, in the chain of the installation
+	// Content is the SHA-256 of the content, in hex. An earlier version of the program left it empty.
+	Content string `json:"content,omitempty"`
 }
 
 // PolicyPart describes the policy or the pins. The policy and the pins come into force independently of each other.

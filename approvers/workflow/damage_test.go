@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,9 +23,6 @@ import (
 	"countersign/store/bolt"
 	"countersign/store/jobs"
 )
-
-// damageEnv sets how many bytes are flipped and how many pages are torn, as "FLIPS PAGES [SEED]".
-const damageEnv = "COUNTERSIGN_DAMAGE"
 
 // wreckage is a store with requests in every state. For each request, wreckage has the people who decide it later, and
 // how many approvals it needs.
@@ -348,22 +344,11 @@ func outcome(s store.Store, r wreckedRequest) (text string) {
 func TestDamageCampaign(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	flips, pages, seed := 6, 3, uint64(1)
+	short := 1
 	if testkit.CI() {
-		flips, pages = 12, 6
+		short = 2
 	}
-	if text := os.Getenv(damageEnv); text != "" {
-		parts := strings.Fields(text)
-		if len(parts) < 2 {
-			t.Fatalf("%s=%q: write how many bytes, and how many pages", damageEnv, text)
-		}
-		flips, _ = strconv.Atoi(parts[0])
-		pages, _ = strconv.Atoi(parts[1])
-		if len(parts) > 2 {
-			n, _ := strconv.Atoi(parts[2])
-			seed = uint64(n)
-		}
-	}
+	flips, pages, seed := testkit.Damage(t, 6*short, 3*short)
 	w := wreckable(t)
 	want := w.try(t, w.file)
 	if want.refused != nil || want.stopped != nil || len(want.told) > 0 || len(want.errors) > 0 {

@@ -114,7 +114,7 @@ func (w *Policies) PutIntoForce(ctx context.Context, before store.Policy, c Poli
 			return err
 		}
 		now = store.Policy{
-			Load: c.Load, Version: stored.Version, Record: head.Seq,
+			Load: c.Load, Version: stored.Version, Record: head.Seq, Content: approvers.SumOf(c.Content).String(),
 			Policy: replacePart(stored.Policy, c.Policy, c.By, t.now), Pins: replacePart(stored.Pins, c.Pins, c.By, t.now),
 		}
 		if err := t.PutPolicy(now, c.Content); err != nil {

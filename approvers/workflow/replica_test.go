@@ -205,8 +205,12 @@ func TestAnotherReplicaChangesThePolicy(t *testing.T) {
 		w.ok(second.Pauses.Pause(w.ctx(), lead.ID, "other news"))
 		synctest.Wait()
 		before := source.woken.Load()
-		_, err := second.Policies.PutIntoForce(w.ctx(), store.Policy{}, workflow.PolicyChange{Load: "first", Policy: "digest"})
+		content := []byte("content")
+		p, err := second.Policies.PutIntoForce(w.ctx(), store.Policy{}, workflow.PolicyChange{Load: "first", Policy: "digest", Content: content})
 		w.ok(err)
+		if p.Content != approvers.SumOf(content).String() {
+			t.Errorf("the record has the hash %q of the content", p.Content)
+		}
 		synctest.Wait()
 		if n := source.woken.Load(); before != 0 || n != 1 {
 			t.Errorf("woken %d times before the change, and %d times with it", before, n)

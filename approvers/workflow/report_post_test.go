@@ -315,11 +315,7 @@ func TestWeeklyReportOfTwoReplicas(t *testing.T) {
 // newDatabase starts a PostgreSQL server whose database has the tables of an empty store.
 func newDatabase(t *testing.T) *pgserver.Server {
 	t.Helper()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "full_page_writes=off", "autovacuum=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off", "full_page_writes=off", "autovacuum=off")
 	db, err := postgres.Open(t.Context(), server.URL("postgres"), postgres.Options{Create: true})
 	if err == nil {
 		err = db.Close()

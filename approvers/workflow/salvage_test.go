@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -37,10 +36,10 @@ func TestSalvagedStore(t *testing.T) {
 	testkit.SkipIfShort(t)
 	w := wreckable(t)
 	pages, step, seed := len(w.file)/4096, 5, uint64(5)
-	if text := os.Getenv(damageEnv); text != "" {
+	if text := os.Getenv(testkit.DamageVariable); text != "" {
 		step, seed = 1, rand.Uint64()
-		if parts := strings.Fields(text); len(parts) > 2 {
-			seed, _ = strconv.ParseUint(parts[2], 10, 64)
+		if len(strings.Fields(text)) > 2 {
+			_, _, seed = testkit.Damage(t, 0, 0)
 		}
 	}
 	random := rand.New(rand.NewPCG(seed, 1))

@@ -24,11 +24,7 @@ import (
 func TestDatabaseRefuses(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off", "wal_level=replica")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off", "wal_level=replica")
 	m := &moving{processHarness: openProcessHarness(t), resident: newResident(t)}
 	m.ok(server.SQL("postgres", `
 CREATE ROLE bot LOGIN PASSWORD 'correct horse';

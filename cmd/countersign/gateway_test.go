@@ -518,11 +518,7 @@ func TestGatewayStream(t *testing.T) {
 // other replica. Each replica can verify the receipts of both replicas. The webhook gets each message once.
 func TestGatewayReplicas(t *testing.T) {
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	p := openProcessHarness(t)
 	policy, err := os.ReadFile(p.policy())
 	if err != nil {

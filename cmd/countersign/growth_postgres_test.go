@@ -26,11 +26,7 @@ func TestGrowthPostgres(t *testing.T) {
 	testkit.SkipIfShort(t)
 	const short = 500
 	most := testkit.Size(t, "COUNTERSIGN_WAITING", short)
-	server, err := pgserver.Start(pgserver.Find(t), "max_wal_size=8GB")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "max_wal_size=8GB")
 	p := openProcessHarness(t)
 	var url string
 	database := func(name string) {

@@ -29,11 +29,7 @@ import (
 func TestHTTPReplicas(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	p := openProcessHarness(t).overHTTP()
 	balancer := &doublingBalancer{T: t, first: map[string]int{}, once: map[string]int{}}
 	for range 2 {

@@ -24,6 +24,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
+	"countersign/config"
 	"countersign/internal/demo/shop"
 	"countersign/internal/demo/workspace"
 	"countersign/internal/testkit"
@@ -51,6 +52,7 @@ type witnessConfig struct {
 	Slow    time.Duration
 	Lease   time.Duration // lease of a replica; zero: the usual lease
 	Doom    killPoint
+	Audit   config.Audit // the key that signs the history, and the file of the signed heads; empty: no sealing
 }
 
 // killPoint is a point at which a process kills itself. The process kills itself when it reaches the point for the nth
@@ -135,10 +137,16 @@ func witnessRun(ctx context.Context, conf string, isUp *atomic.Bool) (err error)
 		return err
 	}
 	defer heard.Close()
+	seal := sealing{}
+	if c.Audit.Key != "" {
+		if seal, err = openSealing(ctx, c.Audit, db, log); err != nil {
+			return err
+		}
+	}
 	s := setup{
 		botToken: workspace.DemoBotToken, appToken: workspace.DemoAppToken, slackURL: c.Base + "/api/", unlimited: true,
 		model: agent.Model{BaseURL: c.Base + "/v1", Key: "witness", Name: "countersign-scripted"}, policies: policies,
-		store: overheard{db, heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log),
+		store: overheard{db, db.(store.Inspected), heard, end}, tools: tools, log: log, crashes: openCrashes(c.Crashes, log), seal: seal,
 	}
 	defer s.crashes.stop()
 	if database, ok := db.(*postgres.Store); ok {
@@ -310,7 +318,7 @@ func witnesses(c witnessConfig, end *fate) (*agent.Registry, error) {
 		err := r.Register(agent.Tool{
 			Name: name, Description: "Leaves a trace.", Schema: json.RawMessage(witnessSchema), Effect: effect,
 			Run: func(ctx context.Context, in agent.Invocation) (string, error) {
-				fmt.Println("tool", name, in.Key)
+				fmt.Println("tool", name, in.Key, string(in.Args))
 				work(c.Slow)
 				end.reach(toolCalled)
 				if err := act(name, in.Key); err != nil {
@@ -335,6 +343,7 @@ func work(longest time.Duration) { <-time.After(rand.N(longest)) }
 // acknowledged deliveries. overheard can also kill the process in a transaction.
 type overheard struct {
 	store.Store
+	store.Inspected
 	notes *os.File
 	end   *fate
 }
@@ -349,7 +358,7 @@ type notedDelivery struct {
 func (o overheard) Update(ctx context.Context, fn func(store.Tx) error) error {
 	transaction := testkit.CallingTransition()
 	err := o.Store.Update(ctx, func(t store.Tx) error {
-		err := fn(overheardTx{t, o.notes})
+		err := fn(overheardTx{t, t.(store.SetAside), o.notes})
 		if err == nil {
 			o.end.reach(transaction + testkit.BeforeCommit)
 		}
@@ -363,6 +372,7 @@ func (o overheard) Update(ctx context.Context, fn func(store.Tx) error) error {
 
 type overheardTx struct {
 	store.Tx
+	store.SetAside
 	notes *os.File
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"countersign/approvers"
+	"countersign/approvers/audit"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/store"
 )
@@ -33,6 +35,7 @@ type findings struct {
 type figures struct {
 	kills, acknowledged, double, lost, unknown, reported, conversations, calls, stopped int
 	jobsDone, lives, handed, crossed                                                    int // figures about other agents
+	heads                                                                               int // signed heads of the history
 }
 
 func (f *figures) add(g figures) {
@@ -49,11 +52,12 @@ func (f *figures) add(g figures) {
 	f.lives += g.lives
 	f.handed += g.handed
 	f.crossed += g.crossed
+	f.heads += g.heads
 }
 
 func (f figures) String() string {
-	return fmt.Sprintf("kills=%d acknowledged=%d double=%d lost=%d unknown=%d reported=%d conversations=%d calls=%d stopped=%d jobs=%d lives=%d handed=%d crossed=%d",
-		f.kills, f.acknowledged, f.double, f.lost, f.unknown, f.reported, f.conversations, f.calls, f.stopped, f.jobsDone, f.lives, f.handed, f.crossed)
+	return fmt.Sprintf("kills=%d acknowledged=%d double=%d lost=%d unknown=%d reported=%d conversations=%d calls=%d stopped=%d jobs=%d lives=%d handed=%d crossed=%d heads=%d",
+		f.kills, f.acknowledged, f.double, f.lost, f.unknown, f.reported, f.conversations, f.calls, f.stopped, f.jobsDone, f.lives, f.handed, f.crossed, f.heads)
 }
 
 // findings reads the store, the recorded effects of the tools, and the messages in Slack. findings fails the test if
@@ -95,6 +99,9 @@ func (c *killHarness) findings() figures {
 		}
 		return v.nothingLeft(r)
 	})
+	if c.conf.Audit.Key != "" {
+		v.sealed(ctx, db)
+	}
 	if err := errors.Join(err, db.Check(ctx), db.Close()); err != nil {
 		c.Error(err)
 	}
@@ -390,6 +397,38 @@ func (v *findings) nothingLeft(r store.Reader) error {
 		v.Errorf("%d requests are open that no conversation knows of", len(open))
 	}
 	return err
+}
+
+// sealed verifies the history with the key and with the heads files of all replicas. The heads must cover every record.
+func (v *findings) sealed(ctx context.Context, db store.Store) {
+	keys, err := audit.ReadKeyFile(v.conf.Audit.Key)
+	if err != nil {
+		v.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(v.dir, "heads*"))
+	if err != nil || len(files) == 0 {
+		v.Fatalf("no replica has a file of signed heads: %v", err)
+	}
+	var kept audit.KeptHeads
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err == nil && len(text) > 0 { // the file of a replica that never sealed is empty
+			err = kept.Add(path, string(text))
+		}
+		if err != nil {
+			v.Error(err)
+		}
+	}
+	var says strings.Builder
+	err = auditcmd.Verify(ctx, &says, db, audit.VerifyOptions{Keys: keys.Public, Own: true, Kept: kept})
+	if err != nil || !strings.Contains(says.String(), "the history is whole") {
+		v.Errorf("the history: %v\n%s", err, says.String())
+	}
+	n, left, err := unsealed(ctx, db)
+	if err != nil || n == 0 || left {
+		v.Errorf("the history has %d heads, and has records without a head: %t, %v", n, left, err)
+	}
+	v.heads = int(n)
 }
 
 // slack checks that Slack shows every answer exactly once, and as many cards and questions to approvers as the store

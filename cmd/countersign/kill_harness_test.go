@@ -56,12 +56,15 @@ type killHarness struct {
 	others    int          // how many replicas there are besides the bot
 	started   atomic.Int64 // number of replicas that were started
 	frozen    atomic.Int64 // number of suspended replicas that may still act when they are resumed
+	hadHeads  uint64       // number of the heads that killed replicas have signed; other replicas must sign more heads
 
 	mu    sync.Mutex
 	last  bool // people begin nothing new
 	asks  []*ask
 	jobs  []*job // calls of other agents
 	deeds []deed
+	runs  []string        // runs of tools that have begun: TOOL EXECUTION ARGUMENTS
+	cards map[string]bool // numbers of the calls on the cards on which an approver clicked Approve
 }
 
 func openKillHarness(t *testing.T, seed uint64, change ...func(*workspace.Config)) *killHarness {
@@ -78,7 +81,7 @@ func newKillHarness(t *testing.T, seed uint64, policy string, speaks func(*killH
 		t.Fatal(err)
 	}
 	base := "http://" + l.Addr().String()
-	c := &killHarness{T: t, dir: dir, seed: seed, wakeups: map[string]chan struct{}{}, conf: witnessConfig{
+	c := &killHarness{T: t, dir: dir, seed: seed, wakeups: map[string]chan struct{}{}, cards: map[string]bool{}, conf: witnessConfig{
 		Base: base, Policy: filepath.Join(dir, "policy.yaml"), Store: filepath.Join(dir, "store.db"),
 		Seen: filepath.Join(dir, "seen"), Heard: filepath.Join(dir, "heard"), Slow: 20 * time.Millisecond,
 	}}
@@ -136,7 +139,11 @@ func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...s
 	its := c.conf
 	its.Doom, its.Crashes = killPoint, c.conf.Store+".crashes"
 	if c.others > 0 {
-		its.Crashes = filepath.Join(c.dir, fmt.Sprintf("crashes%d", c.started.Add(1)))
+		n := c.started.Add(1)
+		its.Crashes = filepath.Join(c.dir, fmt.Sprintf("crashes%d", n))
+		if its.Audit.Key != "" && its.Audit.Heads == "" {
+			its.Audit.Heads = filepath.Join(c.dir, fmt.Sprintf("heads-%d", n))
+		}
 	}
 	conf, err := json.Marshal(its)
 	if err != nil {
@@ -176,6 +183,9 @@ func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...s
 				p.admin = strings.TrimPrefix(lines.Text(), "admin ")
 			case strings.HasPrefix(lines.Text(), "tool "):
 				p.tools.Add(1)
+				c.mu.Lock()
+				c.runs = append(c.runs, strings.TrimPrefix(lines.Text(), "tool "))
+				c.mu.Unlock()
 				c.wake("tool")
 			}
 		}
@@ -250,7 +260,11 @@ func (c *killHarness) respond(_ context.Context, r scriptedmodel.Request) (scrip
 			steps++
 		}
 	}
-	order, number, ok := strings.Cut(said[strings.Index(said, "do ")+3:], " #")
+	_, text, found := strings.Cut(said, "do ")
+	if !found { // the bot has lost the message
+		return scriptedmodel.Reply{Content: "There is no order."}, nil
+	}
+	order, number, ok := strings.Cut(text, " #")
 	if !ok {
 		return scriptedmodel.Reply{}, fmt.Errorf("the campaign's model does not understand %q", said)
 	}

@@ -202,6 +202,7 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 		c.Fatalf("%v\nwhat the bot said last:\n%s", err, c.tail())
 	}
 	c.awaitHandled(bot)
+	c.awaitSealed()
 	for _, p := range append(others, bot) {
 		c.awaitUp(p)
 		if err := p.end(syscall.SIGTERM); err != nil {

@@ -108,11 +108,7 @@ func TestScenarios(t *testing.T) {
 func TestScenariosPostgres(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil {
 		t.Fatal(err)

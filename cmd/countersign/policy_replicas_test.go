@@ -40,11 +40,7 @@ func TestPolicyOfACommand(t *testing.T) {
 	})
 	t.Run("database", func(t *testing.T) {
 		t.Parallel()
-		server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(server.Remove)
+		server := pgserver.New(t, "fsync=off")
 		open := func() *postgres.Store {
 			db, err := postgres.Open(t.Context(), server.URL("postgres"), postgres.Options{Create: true})
 			if err != nil {
@@ -182,11 +178,7 @@ func (p *processHarness) awaitCards(db store.Store) {
 func TestPolicyRollsOutOverReplicas(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	p := openProcessHarness(t)
 	example, err := os.ReadFile(p.policy())
 	if err != nil {

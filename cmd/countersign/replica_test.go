@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -42,7 +43,8 @@ var replicaPoints = func() []string {
 //   - the database is stopped immediately, as in a crash, and started again
 //
 // Afterwards the remaining replicas must settle all work by themselves. TestReplicas makes the same checks as
-// TestKills.
+// TestKills. One of the replicas at a time seals the history. When all replicas that have sealed are killed, other
+// replicas must seal the rest. The history must be whole, according to the heads files of all replicas.
 //
 // COUNTERSIGN_REPLICA_KILLS sets the number of kills (20 with CI=true). After about every sixth kill comes another
 // fault. Sometimes two replicas are killed at the same moment. The kills are made in rounds, each with its own server,
@@ -99,20 +101,17 @@ const killsPerFault = 6
 // replicaRound runs one round, from an empty database until everything is settled.
 func replicaRound(t *testing.T, kills int, lease time.Duration, seed uint64) (figures, replicaFaultCount) {
 	began := time.Now()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	lease = max(lease, time.Since(began)/4) // on a slow machine, a live replica would often renew a short lease too late
 	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
 	c.conf.Store, c.conf.Lease, c.others, c.tolerated = server.URL("postgres"), lease, 2, databaseAway
+	c.conf.Audit.Key = filepath.Join(c.dir, "key")
 	c.begin()
 	c.conf.Listen = ""
 	f := &replicaFaults{killHarness: c, server: server, random: testkit.Chance(seed, 7), count: replicaFaultCount{}}
 	c.run(func(ctx context.Context) {
 		for i := range 1 + c.others {
-			f.places = append(f.places, newReplicaPlace(t, server))
+			f.places = append(f.places, newReplicaPlace(t, server, filepath.Join(c.dir, fmt.Sprintf("heads-at-%d", i))))
 			f.start(ctx, i, killPoint{})
 		}
 		for _, p := range f.places {
@@ -126,9 +125,11 @@ func replicaRound(t *testing.T, kills int, lease time.Duration, seed uint64) (fi
 			}
 		}
 		f.end(ctx)
+		c.await("a signed head", func() bool { n, _ := c.sealedHeads(); return n > 0 })
 		for _, p := range f.places {
 			p.process.end(syscall.SIGKILL)
 		}
+		c.hadHeads, _ = c.sealedHeads()
 	})
 	all := c.findings()
 	all.kills = f.count[killedReplica]
@@ -176,13 +177,14 @@ var otherFaults = []replicaFault{stoppedReplica, crashedDatabase, silentNetwork,
 type replicaPlace struct {
 	proxy   *pgserver.Proxy
 	url     string
+	heads   string // the heads file of the replicas at this place
 	process *process
 	doomed  bool          // the process kills itself when it reaches a point
 	healed  chan struct{} // closed when the last fault at this place is over
 }
 
-func newReplicaPlace(t *testing.T, server *pgserver.Server) *replicaPlace {
-	p := &replicaPlace{proxy: pgserver.NewProxy(t, server), healed: make(chan struct{})}
+func newReplicaPlace(t *testing.T, server *pgserver.Server, heads string) *replicaPlace {
+	p := &replicaPlace{proxy: pgserver.NewProxy(t, server), heads: heads, healed: make(chan struct{})}
 	p.url = p.proxy.URL("postgres")
 	close(p.healed)
 	return p
@@ -200,9 +202,9 @@ type replicaFaults struct {
 
 // start starts a replica at a place.
 func (f *replicaFaults) start(ctx context.Context, at int, end killPoint) {
-	direct := f.conf.Store
-	defer func() { f.conf.Store = direct }()
-	f.conf.Store = f.places[at].url
+	direct := f.conf
+	defer func() { f.conf = direct }()
+	f.conf.Store, f.conf.Audit.Heads = f.places[at].url, f.places[at].heads
 	f.places[at].process, f.places[at].doomed = f.killHarness.start(ctx, end), end != killPoint{}
 }
 
@@ -432,6 +434,33 @@ var databaseAway = []string{
 	"the database does not answer: nothing is acknowledged, decided or run until it does",
 	"a delivery could not be stored, so it is not acknowledged",
 	"a tool ran, but its result could not be recorded yet",
+	"the history can't be sealed",
+}
+
+// sealedHeads returns the number of heads in the store, and reports whether they cover every record.
+func (c *killHarness) sealedHeads() (heads uint64, all bool) {
+	c.Helper()
+	db, err := postgres.Open(c.Context(), c.conf.Store, postgres.Options{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	heads, left, err := unsealed(c.Context(), db)
+	if err := errors.Join(err, db.Close()); err != nil {
+		c.Fatal(err)
+	}
+	return heads, !left
+}
+
+// awaitSealed waits until replicas that were not killed have sealed the rest of the history.
+func (c *killHarness) awaitSealed() {
+	if c.conf.Audit.Key == "" {
+		return
+	}
+	c.Helper()
+	c.await("other replicas to seal the history", func() bool {
+		n, all := c.sealedHeads()
+		return n > c.hadHeads && all
+	})
 }
 
 func (c *killHarness) clicks() int {
@@ -509,11 +538,7 @@ func TestStoppedReplica(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
 	stopped := time.Duration(testkit.Size(t, "COUNTERSIGN_STOPPED", 10)) * time.Second
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	c := openKillHarness(t, 1)
 	c.conf.Store, c.others, c.conf.Slow = server.URL("postgres"), 1, 3*time.Second
 	sam := workspaceclient.Client{Base: c.conf.Base, User: "sam"}

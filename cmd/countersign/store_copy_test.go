@@ -89,11 +89,7 @@ type copierRun struct {
 func TestCopyIsInterrupted(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	c := &copying{T: t, dir: t.TempDir(), random: testkit.Chance(testkit.Seed(t), 9), proxy: pgserver.NewProxy(t, server)}
 	c.direct = server.TCP("postgres")
 	c.fillOriginal(filepath.Join(c.dir, "original.db"))

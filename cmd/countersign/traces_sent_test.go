@@ -135,11 +135,7 @@ func TestTracesAreSent(t *testing.T) {
 	})
 	t.Run("database", func(t *testing.T) {
 		t.Parallel()
-		server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(server.Remove)
+		server := pgserver.New(t, "fsync=off")
 		p := openProcessHarness(t)
 		p.env = append(p.env, "COUNTERSIGN_STORE="+server.URL("postgres"))
 		testTracesAreSent(t, p, 2)

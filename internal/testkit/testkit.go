@@ -5,6 +5,7 @@ package testkit
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
@@ -90,6 +91,25 @@ func Size(t testing.TB, variable string, inCI int) int {
 		t.Fatalf("%s is %q, and has to be a whole number above 0", variable, text)
 	}
 	return n
+}
+
+// DamageVariable is the environment variable that selects the long form of the tests that damage a store. Its value has
+// the form "FLIPS PAGES [SEED]".
+const DamageVariable = "COUNTERSIGN_DAMAGE"
+
+// Damage returns the size of a test that damages a store, and the seed of its random numbers: the value of
+// DamageVariable, or else the given numbers and the seed 1. Each flip changes one byte. Over a file, the test damages
+// pages. Over a database, the test damages whole values instead of pages.
+func Damage(t testing.TB, flips, pages int) (int, int, uint64) {
+	t.Helper()
+	text, seed := os.Getenv(DamageVariable), uint64(1)
+	if text == "" {
+		return flips, pages, seed
+	}
+	if n, err := fmt.Sscan(text, &flips, &pages, &seed); n < 2 || n != len(strings.Fields(text)) {
+		t.Fatalf("%s=%q: %v; write two numbers, and a third one for the seed", DamageVariable, text, err)
+	}
+	return flips, pages, seed
 }
 
 // EveryOther skips a subtest with an odd index, for tests with many similar cases. EveryOther skips no subtest if the

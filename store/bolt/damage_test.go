@@ -7,38 +7,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
-
-// The environment variable damageEnv has the form "FLIPS PAGES [SEED]". FLIPS is the number of changed bytes, and PAGES
-// is the number of damaged pages.
-const damageEnv = "COUNTERSIGN_DAMAGE"
-
-// damageCampaign returns how many bytes and pages the test damages, and the seed of its random numbers.
-func damageCampaign(t *testing.T) (flips, pages int, seed uint64) {
-	t.Helper()
-	flips, pages, seed = 60, 20, 1
-	if text := os.Getenv(damageEnv); text != "" {
-		if _, err := fmt.Sscan(text, &flips, &pages); err != nil {
-			t.Fatalf("%s=%q: %v; write two numbers, and a third one for the seed", damageEnv, text, err)
-		}
-		if parts := strings.Fields(text); len(parts) > 2 {
-			n, err := strconv.ParseUint(parts[2], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seed = n
-		}
-	}
-	return flips, pages, seed
-}
 
 // wreck damages one byte or one page of a copy of a file. what describes the damage.
 func wreck(whole []byte, random *rand.Rand, page bool) (broken []byte, what string) {
@@ -173,7 +150,7 @@ func lastPage(t *testing.T, path string) uint64 {
 // repaired store has no additional row, and the next Open needs no repairs. COUNTERSIGN_DAMAGE="1000 200" makes the
 // test damage more bytes and pages.
 func TestDamagedFile(t *testing.T) {
-	flips, pages, seed := damageCampaign(t)
+	flips, pages, seed := testkit.Damage(t, 60, 20)
 	whole := wreckable(t)
 	path := filepath.Join(t.TempDir(), "store.db")
 	if err := os.WriteFile(path, whole, 0o600); err != nil {

@@ -116,7 +116,7 @@ func TestSalvagedFile(t *testing.T) {
 	}
 	on := pagesOf(t, path)
 	step := 4
-	if os.Getenv(damageEnv) != "" {
+	if os.Getenv(testkit.DamageVariable) != "" {
 		step = 1
 	}
 	random := rand.New(rand.NewPCG(3, 9))

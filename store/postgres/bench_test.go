@@ -113,12 +113,7 @@ func benchDecisions(b *testing.B, workers, round int) {
 // the disk first.
 func diskServer(t testing.TB) *pgserver.Server {
 	t.Helper()
-	s, err := pgserver.Start(pgserver.Find(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Remove)
-	return s
+	return pgserver.New(t)
 }
 
 // newDatabase makes a database with the tables.

@@ -56,7 +56,7 @@ func check(ctx context.Context, r reader) error {
 		func() error {
 			return checkRecords(c, renderingTable, func(x *store.Rendering) (string, int64) { return x.OutboxMessage, number(x.Post) })
 		},
-		c.files, c.people, c.audit,
+		c.policy, c.files, c.people, c.audit, c.auditColumns,
 	} {
 		if err := errors.Join(part(), ctx.Err()); err != nil {
 			return err
@@ -176,6 +176,16 @@ func (c *checker) files() error {
 	return err
 }
 
+// policy verifies the content of the policy in force.
+func (c *checker) policy() error {
+	err := policyContent(c.reader.run)
+	if damaged := c.reader.run.note(err); damaged != nil {
+		c.fault("%v", damaged.Damage)
+		return nil //nolint:nilerr // the damage is recorded as a fault
+	}
+	return err
+}
+
 // people verifies that the table request_people agrees with the requests.
 func (c *checker) people() error {
 	after := ""
@@ -288,4 +298,36 @@ func (c *checker) audit() error {
 		before = h
 	}
 	return err
+}
+
+// auditColumns compares the columns of audit records that are for people with the records. The method "audit" finds
+// damaged records.
+func (c *checker) auditColumns() error {
+	chain, seq := "", int64(0)
+	for n := checkPage; n == checkPage; {
+		n = 0
+		err := c.reader.run.query(nil, rows(limited("SELECT chain, seq, at, kind, actor, record FROM audit_records WHERE (chain, seq) > ($1, $2) ORDER BY chain, seq", checkPage),
+			[]any{chain, seq}, func(found pgx.Rows) error {
+				n++
+				var at time.Time
+				var kind, actor string
+				var record []byte
+				if err := found.Scan(&chain, &seq, &at, &kind, &actor, &record); err != nil {
+					return err
+				}
+				a, err := approvers.ParseAuditRecord(record)
+				if err != nil {
+					return nil //nolint:nilerr // the method "audit" has recorded the fault
+				}
+				if !at.Equal(moment(a.At)) || kind != text(a.Kind) || actor != text(a.Actor) {
+					c.fault("audit_records: record %d of chain %s: its columns say %q by %q at %s, but the record says %q by %q at %s",
+						seq, readText(chain), readText(kind), readText(actor), at.UTC(), a.Kind, a.Actor, moment(a.At))
+				}
+				return nil
+			}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"countersign/approvers"
 	"countersign/store"
 	"countersign/store/record"
 )
@@ -187,6 +188,9 @@ func (s *Store) Inspect(ctx context.Context) error {
 			}
 		}
 	}
+	if err := page(func(r *run) error { return r.unlessDamaged(policyContent(r)) }); err != nil {
+		return err
+	}
 	for _, inspect := range []func(r *run, id string, n int64) (string, int64, error){messageTable.inspect, renderingTable.inspect, inspectFiles, inspectAudit, inspectPayloads} {
 		id, n := "", int64(-1)
 		for more := true; more; more = id != "" {
@@ -196,6 +200,20 @@ func (s *Store) Inspect(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// policyContent compares the content of the policy in force with the policy's record. If they differ, the error is a
+// *store.DamagedError. A damaged or missing record is not an error.
+func policyContent(r *run) error {
+	p, err := policyTable.read(r, policyID)
+	if err != nil || p.Content == "" {
+		return r.unlessDamaged(store.IgnoreNotFound(err))
+	}
+	content, err := reader{r}.PolicyContent()
+	if err == nil && !approvers.SumOf(content).Is(p.Content) {
+		err = &store.DamagedError{Damage: store.Damage{Bucket: policyTable.in, Key: policyID, ID: policyID, Why: "its content does not match its record"}}
+	}
+	return err
 }
 
 // inspectAudit reads the next page of audit records, and reports the damage that it finds.

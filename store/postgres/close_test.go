@@ -3,11 +3,13 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"countersign/internal/testkit/pgserver"
 	"countersign/store"
+	"countersign/store/postgres"
 )
 
 // A read was cancelled, and the server does not answer the cancellation. Close does not wait for the answer.
@@ -34,5 +36,24 @@ func TestCloseAfterCancellation(t *testing.T) {
 	}
 	if took := time.Since(start); took > 7500*time.Millisecond {
 		t.Errorf("Close took %s", took)
+	}
+}
+
+// If the connection is lost while the store is opened, the error is ErrUnavailable, and the bot may open the store again.
+func TestConnectionLostWhileOpening(t *testing.T) {
+	t.Parallel()
+	p, url := through(t, empty(t))
+	p.When(func(statement string) pgserver.Cutting {
+		if strings.Contains(statement, "FROM origin") {
+			return pgserver.Before
+		}
+		return pgserver.Pass
+	})
+	s, err := postgres.Open(t.Context(), url, postgres.Options{})
+	if err == nil {
+		s.Close()
+	}
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("got error %v, want ErrUnavailable", err)
 	}
 }

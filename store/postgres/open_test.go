@@ -438,7 +438,9 @@ func TestCheckFindsFaults(t *testing.T) {
 		second := a.Link(first)
 		q := approvers.Request{ID: "q", State: approvers.Pending}
 		q.Facts.Requesters = []approvers.PersonID{"T/U"}
-		return errors.Join(tx.PutRequest(q), tx.PutMessage(store.Message{Conversation: "c", Seq: 1}), tx.AppendAudit(first, nil), tx.AppendAudit(second, nil))
+		inForce := store.Policy{Load: "first", Content: approvers.SumOf([]byte("content")).String()}
+		return errors.Join(tx.PutRequest(q), tx.PutMessage(store.Message{Conversation: "c", Seq: 1}), tx.PutPolicy(inForce, []byte("content")),
+			tx.AppendAudit(first, nil), tx.AppendAudit(second, nil))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -452,6 +454,10 @@ func TestCheckFindsFaults(t *testing.T) {
 		{"DELETE FROM request_people", "INSERT INTO request_people VALUES ('T/U', '0001-01-01 00:00:00Z', 'q')", "is missing"},
 		{"INSERT INTO request_people VALUES ('T/V', '0001-01-01 00:00:00Z', 'q')", "DELETE FROM request_people WHERE person = 'T/V'", "not in the request"},
 		{"UPDATE messages SET seq = 2", "UPDATE messages SET seq = 1", "checksum"},
+		{"UPDATE audit_records SET kind = 'approved' WHERE seq = 2", "UPDATE audit_records SET kind = 'proposed' WHERE seq = 2", "record 2 of chain q: its columns say \"approved\""},
+		{"UPDATE audit_records SET actor = 'T/U' WHERE seq = 2", "UPDATE audit_records SET actor = '' WHERE seq = 2", "but the record says \"proposed\" by \"\""},
+		{"UPDATE audit_records SET at = at + '1 s' WHERE seq = 2", "UPDATE audit_records SET at = at - '1 s'::interval WHERE seq = 2", "record 2 of chain q"},
+		{"UPDATE policies SET content = 'other'", "UPDATE policies SET content = 'content'", "policies, row policy: its content does not match its record"},
 		{"UPDATE audit_records SET sum = substr(sum, 2) || '\\x00' WHERE seq = 2", "", "audit"},
 	} {
 		if err := execIn(name, "SET search_path = countersign; "+damage.do); err != nil {
@@ -629,6 +635,40 @@ func TestDamagedRecords(t *testing.T) {
 	if err := other.Inspect(t.Context()); err != nil || len(other.Damage()) != 9 {
 		t.Errorf("an inspection finds %v, %v", other.Damage(), err)
 	}
+}
+
+// An inspection finds that another program has changed the content of the policy in force. The damage is resolved when
+// another policy comes into force.
+func TestDamagedPolicyContent(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s := open(t, asBot(name))
+	put := func(version uint64, content string) {
+		t.Helper()
+		err := s.Update(t.Context(), func(tx store.Tx) error {
+			return tx.PutPolicy(store.Policy{Load: content, Version: version, Content: approvers.SumOf([]byte(content)).String()}, []byte(content))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	inspected := func(want ...store.Damage) {
+		t.Helper()
+		if err := s.Inspect(t.Context()); err != nil || !slices.Equal(s.Damage(), want) {
+			t.Errorf("the damage is %v, want %v (%v)", s.Damage(), want, err)
+		}
+	}
+	put(0, "first")
+	inspected()
+	if err := execIn(name, "UPDATE countersign.policies SET content = 'other'"); err != nil {
+		t.Fatal(err)
+	}
+	inspected(store.Damage{Bucket: "policies", Key: "policy", ID: "policy", Why: "its content does not match its record"})
+	put(1, "second")
+	if left := s.Damage(); len(left) > 0 {
+		t.Errorf("another policy is in force, and the damage is still %v", left)
+	}
+	inspected()
 }
 
 // history appends a record to a chain q and to the chain of the installation, and puts a head that covers them. Then

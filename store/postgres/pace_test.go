@@ -67,11 +67,7 @@ func (f *callFixture) has(is func(store.Shares) bool) {
 // COUNTERSIGN_TAKEOVERS sets the number of kills.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
-	server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Remove)
+	server := pgserver.New(t, "fsync=off")
 	n := testkit.Size(t, "COUNTERSIGN_TAKEOVERS", 1)
 	var took []time.Duration
 	var mu sync.Mutex

@@ -358,6 +358,7 @@ func (t *tx) PutPolicy(p store.Policy, content []byte) error {
 	if content == nil {
 		content = []byte{}
 	}
+	t.run.aside = append(t.run.aside, store.Damage{Bucket: policyTable.in, Key: policyID}) // if the old content was damaged, its damage is resolved
 	t.run.always(key{table: "policy content"}, "UPDATE policies SET content = $1 WHERE id = '"+policyID+"'", content)
 	return nil
 }

@@ -47,8 +47,12 @@ func (s *Store) inPlace(ctx context.Context, fn func(*pgx.Conn) error) error {
 		return err
 	}
 	defer conn.Release()
-	if err := fn(conn.Conn()); err != nil {
-		return explain(err)
+	err = fn(conn.Conn())
+	switch {
+	case err == nil:
+		return nil
+	case conn.Conn().IsClosed():
+		err = lostError{err}
 	}
-	return nil
+	return explain(err)
 }

@@ -116,12 +116,14 @@ func copiesOfWhole(h *harness, from, to Backend) {
 	h.update(func(tx store.Tx) error {
 		file, data := fill[store.File](false), []byte{0, 255, 1}
 		timer := fill[store.Timer](false)
+		policy := fill[store.Policy](false)
+		policy.Content = approvers.SumOf(data).String()
 		errs := []error{
 			tx.PutConversation(fill[store.Conversation](false)), tx.PutMessage(fill[store.Message](false)), tx.PutTurn(fill[approvers.Turn](false)),
 			tx.PutCall(fill[store.Call](false)), tx.PutRequest(fill[approvers.Request](false)), tx.PutExecution(fill[approvers.Execution](false)),
 			tx.PutElicitation(fill[approvers.Elicitation](false)), tx.PutFile(file.Of(data), data), tx.SetTimer(timer), tx.PutInbox(fill[store.Inbox](false)),
 			tx.PutOutboxMessage(fill[store.OutboxMessage](false)), tx.PutRendering(fill[store.Rendering](false)), tx.PutSetting(fill[store.Setting](false)),
-			tx.PutPolicy(fill[store.Policy](false), data),
+			tx.PutPolicy(policy, data),
 			tx.AddCounter(fill[store.Counter](false)), tx.PutGrant(fill[approvers.Grant](false)), tx.PutAbsence(fill[approvers.Absence](false)),
 		}
 		for i := range 30 { // ids descend, so that the order of creation differs from the order of ids

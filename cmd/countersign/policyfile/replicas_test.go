@@ -100,11 +100,7 @@ func onStores(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	})
 	t.Run("database", func(t *testing.T) {
 		t.Parallel()
-		server, err := pgserver.Start(pgserver.Find(t), "fsync=off")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(server.Remove)
+		server := pgserver.New(t, "fsync=off")
 		test(t, func() store.Store {
 			db, err := postgres.Open(t.Context(), server.URL("postgres"), postgres.Options{Create: true})
 			if err != nil {

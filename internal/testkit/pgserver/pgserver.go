@@ -65,6 +65,17 @@ func newServer(bin string, settings []string) (*Server, error) {
 	return s, nil
 }
 
+// New starts a server as Start does. The server is removed when the test ends. Without PostgreSQL, New acts as Find does.
+func New(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	s, err := Start(Find(t), settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Remove)
+	return s
+}
+
 // Start makes a new database cluster and starts a server on the cluster. Settings have the form name=value. On Linux,
 // the server ends when this process ends.
 func Start(bin string, settings ...string) (*Server, error) {
