@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,6 +122,14 @@ var malformedAnswers = []malformed{
 	{name: "index 0 for all, no ids", body: stream(one(0, "", "issue_refund", good), one(0, "", "set_price", `{"price":1}`), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},
 	{name: "the same id for two indexes", body: stream(one(0, "c1", "issue_refund", good), one(1, "c1", "set_price", `{"price":1}`), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},
 	{name: "the same id without indexes", body: stream(one(-1, "c1", "set_price", `{"price":1}`), one(-1, "c1", "set_price", `{"price":2}`), end("tool_calls")), runs: []string{`set_price {"price":1}`, `set_price {"price":2}`}},
+	{name: "a call in pieces, and then the whole call at the next index", body: stream(one(0, "c1", "issue_refund", ""), one(0, "", "", good[:9]), one(0, "", "", good[9:]), one(1, "c1", "issue_refund", good), end("tool_calls")), runs: []string{"issue_refund " + good}},
+	{name: "a whole call twice at one index", body: stream(one(0, "c1", "issue_refund", good), one(0, "c1", "issue_refund", good), end("tool_calls")), runs: []string{"issue_refund " + good}},
+	{name: "a whole call twice without indexes", body: stream(one(-1, "c1", "issue_refund", good), one(-1, "c1", "issue_refund", good), end("tool_calls")), runs: []string{"issue_refund " + good}},
+	{name: "a whole call twice, with another call between", body: stream(one(0, "c1", "issue_refund", good), one(1, "c2", "set_price", `{"price":1}`), one(2, "c1", "issue_refund", good), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},
+	{name: "the same call with two ids", body: stream(one(0, "c1", "issue_refund", good), one(1, "c2", "issue_refund", good), end("tool_calls")), runs: repeat("issue_refund "+good, 2)},
+	{name: "the same call without ids", body: stream(one(0, "", "issue_refund", good), one(1, "", "issue_refund", good), end("tool_calls")), runs: repeat("issue_refund "+good, 2)},
+	{name: "the same call with one id that is too long", body: stream(one(0, strings.Repeat("c", 5000), "issue_refund", good), one(1, strings.Repeat("c", 5000), "issue_refund", good), end("tool_calls")), runs: repeat("issue_refund "+good, 2)},
+	{name: "forty calls, each one twice", body: stream(append(slices.Concat(hundred()[:40], hundred()[:40]), end("tool_calls"))...), runs: repeat(`set_price {"price":1}`, 40), refused: 1},
 	{name: "id and name with each piece", body: stream(one(0, "c1", "issue_refund", good[:9]), one(0, "c1", "issue_refund", good[9:]), end("tool_calls")), runs: []string{"issue_refund " + good}},
 	{name: "a new id with each piece", body: stream(one(0, "c1", "issue_refund", good[:9]), one(0, "c2", "", good[9:]), end("tool_calls")), runs: []string{"issue_refund " + good}},
 	{name: "a new id with each piece, no index", body: stream(one(-1, "c1", "issue_refund", good[:9]), one(-1, "c2", "", good[9:]), end("tool_calls")), runs: []string{"issue_refund " + good}},

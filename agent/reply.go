@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -80,7 +81,8 @@ const (
 	faultMany     = "a step has at most %d tool calls; this one and %d more were not taken: ask for the rest in the next step"
 )
 
-// modelCalls converts the calls for the workflow, without a change of the arguments.
+// modelCalls converts the calls for the workflow, without a change of the arguments. Some servers send the pieces of a
+// call, and then the whole call again, so a call with the id, tool and arguments of an earlier call is left out.
 func (a *assembly) modelCalls(cut bool, named func(string) string) []workflow.ModelCall {
 	general := ""
 	if cut {
@@ -90,9 +92,11 @@ func (a *assembly) modelCalls(cut bool, named func(string) string) []workflow.Mo
 		general = faultFilter
 	}
 	out := make([]workflow.ModelCall, 0, len(a.calls))
-	for _, c := range a.calls {
+	for i, c := range a.calls {
 		call := workflow.ModelCall{ID: c.id, Tool: named(c.name), Args: c.args.String(), Fault: general}
 		switch {
+		case i == maxCalls:
+			call.Fault = fmt.Sprintf(faultMany, maxCalls, a.dropped)
 		case call.Fault != "":
 		case c.name == "":
 			call.Fault = faultNameless
@@ -103,10 +107,9 @@ func (a *assembly) modelCalls(cut bool, named func(string) string) []workflow.Mo
 		case strings.ContainsRune(call.Args, '�'):
 			call.Fault = faultLost
 		}
-		out = append(out, call)
-	}
-	if len(out) > maxCalls {
-		out[maxCalls].Fault = fmt.Sprintf(faultMany, maxCalls, a.dropped)
+		if call.ID == "" || !slices.Contains(out, call) {
+			out = append(out, call)
+		}
 	}
 	return out
 }
