@@ -10,13 +10,14 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
+	"countersign/store"
 )
 
 // Turns supplies the input of each model call and records the result of the call. *workflow.Turns implements Turns.
 type Turns interface {
 	Begin(ctx context.Context, turn string) (workflow.Brief, error)
 	Propose(ctx context.Context, p workflow.Proposal) error
-	Answer(ctx context.Context, turn string, step int, text string, tokens int) error
+	Answer(ctx context.Context, turn string, step int, text string, reasoning *store.Reasoning, tokens int) error
 	Postpone(ctx context.Context, turn string, step int, until time.Time) error
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 }

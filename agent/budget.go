@@ -16,8 +16,9 @@ import (
 type modelRequest struct {
 	messages []openai.ChatCompletionMessage
 	authors  []approvers.PersonID
-	tokens   int // the estimated size of the input, including the tools
-	dropped  int // how many turns were left out
+	added    map[string]string // by call id: the JSON that the endpoint had added to the call
+	tokens   int               // the estimated size of the input, including the tools
+	dropped  int               // how many turns were left out
 }
 
 // compose builds a request within a token budget. The request contains the newest consecutive turns that fit
@@ -35,7 +36,10 @@ func compose(b workflow.Brief, tools []registered, budget int, now time.Time, la
 	if over := messageTokens(first) + messagesTokens(said) - room; over > 0 {
 		shorten(said, over, runsOf(kept))
 	}
-	q := modelRequest{messages: append([]openai.ChatCompletionMessage{first}, said...), authors: authorsOf(kept), dropped: dropped}
+	q := modelRequest{messages: append([]openai.ChatCompletionMessage{first}, said...), authors: authorsOf(kept), added: map[string]string{}, dropped: dropped}
+	for _, p := range kept {
+		maps.Copy(q.added, p.added)
+	}
 	q.tokens = toolsTokens(tools) + messagesTokens(q.messages)
 	return q
 }

@@ -3,6 +3,8 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -63,19 +65,54 @@ func newClient(m Model, now func() time.Time, log *slog.Logger) *client {
 	return &client{Model: m, endpoint: endpointOf(c.BaseURL), key: key, api: openai.NewClientWithConfig(c), now: now, log: log}
 }
 
-// chunk is one event of the stream. Some servers send an error as an event, with or without choices.
+// chunk is one event of the stream, with the fields that the agent reads. Some servers send an error as an event, with
+// or without choices.
 type chunk struct {
-	openai.ChatCompletionStreamResponse
-	Error json.RawMessage `json:"error"`
+	ID      string          `json:"id"`
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"`
+	Usage   *openai.Usage   `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+// choice is one choice of a chunk.
+type choice struct {
+	Index int `json:"index"`
+	Delta struct {
+		Content      string               `json:"content"`
+		Refusal      string               `json:"refusal"`
+		Reasoning    string               `json:"reasoning_content"`
+		ToolCalls    []callPiece          `json:"tool_calls"`
+		FunctionCall *openai.FunctionCall `json:"function_call"`
+	} `json:"delta"`
+	FinishReason openai.FinishReason `json:"finish_reason"`
+}
+
+// callPiece is one piece of a call.
+type callPiece struct {
+	openai.ToolCall
+	Added json.RawMessage `json:"extra_content,omitempty"` // such as the signatures of Gemini, which must come back with the call
+}
+
+// chatRequest is a request to the model. go-openai does not know the field added.
+type chatRequest struct {
+	openai.ChatCompletionRequest
+	added map[string]string // by the id of a call in the history: the JSON that the endpoint had added to the call
+}
+
+// source identifies the endpoint and one of its models in stored messages.
+func (c *client) source(model string) string {
+	sum := sha256.Sum256([]byte(strings.TrimRight(c.BaseURL, "/") + "\n" + model))
+	return hex.EncodeToString(sum[:8])
 }
 
 // ask calls the model once and reads the whole answer. write receives the answer's text as it arrives. If ctx ends,
 // ask returns ctx's error. Any other error is a *failure.
-func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named func(string) string, write func(string)) (reply, error) {
+func (c *client) ask(ctx context.Context, r chatRequest, named func(string) string, write func(string)) (reply, error) {
 	w := newWatch(ctx, c.Timeout, c.Idle)
 	defer w.stop()
-	n := &notes{alive: w.alive}
-	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r, write)
+	n := &notes{alive: w.alive, added: r.added}
+	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r.ChatCompletionRequest, write)
 	if ctx.Err() != nil {
 		return reply{}, ctx.Err()
 	}
@@ -92,6 +129,9 @@ func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named 
 	out, f := a.reply(named)
 	if f != nil {
 		return reply{}, f
+	}
+	if out.reasoning != nil {
+		out.reasoning.Source = c.source(r.Model)
 	}
 	out.tokens, out.told = a.tokens, a.told
 	out.told.finish = string(a.finish)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +31,10 @@ var (
 	errTooMuch = errors.New("the model's answer is too long")
 )
 
-// notes keeps the parts of a response that the library go-openai does not return.
+// notes keeps the parts of a request that the library go-openai can't send, and the parts of a response that it does
+// not return.
 type notes struct {
+	added       map[string]string // see chatRequest
 	status      int
 	contentType string
 	retryAfter  string
@@ -41,7 +44,7 @@ type notes struct {
 
 type notesKey struct{}
 
-// doer sends the requests of the library go-openai. doer stores notes on the response, limits the size of the response,
+// doer sends the requests of the library go-openai. doer completes the messages of a request, stores notes on the response, limits the size of the response,
 // and passes on only the data lines of a stream. doer drops keep-alive comments, because go-openai would parse a
 // comment and a following error together, and would miss the error.
 type doer struct {
@@ -54,13 +57,18 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+*key)
 	}
 	tracing.Inject(r.Context(), tracing.Header(r.Header))
-	resp, err := d.client.Do(r)
-	if err != nil {
-		return nil, err
-	}
 	n, _ := r.Context().Value(notesKey{}).(*notes)
 	if n == nil {
 		n = &notes{}
+	}
+	if r.Method == http.MethodPost {
+		if err := complete(r, n.added); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := d.client.Do(r)
+	if err != nil {
+		return nil, err
 	}
 	n.status, n.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
 	n.retryAfter, n.date = resp.Header.Get("Retry-After"), resp.Header.Get("Date")
@@ -74,6 +82,58 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &dataLines{lines: bufio.NewReaderSize(body, 64<<10), body: resp.Body, alive: n.alive, left: maxStream}
 	return resp, nil
+}
+
+// complete changes the messages of the model that are in a request's history. added is the field of chatRequest.
+//
+// go-openai omits empty texts. But some servers refuse a message without content, and some refuse null. So complete adds
+// an empty text. If the history has reasoning, a server may require reasoning in each message of the model, so complete
+// also adds an empty reasoning.
+func complete(r *http.Request, added map[string]string) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var request map[string]json.RawMessage
+	var messages []map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(body, &request), json.Unmarshal(request["messages"], &messages)); err != nil {
+		return err
+	}
+	reasons := slices.ContainsFunc(messages, func(m map[string]json.RawMessage) bool { return m["reasoning_content"] != nil })
+	for _, m := range messages {
+		if string(m["role"]) != `"assistant"` {
+			continue
+		}
+		if m["content"] == nil {
+			m["content"] = json.RawMessage(`""`)
+		}
+		if reasons && m["reasoning_content"] == nil {
+			m["reasoning_content"] = json.RawMessage(`""`)
+		}
+		if m["tool_calls"] == nil {
+			continue
+		}
+		var calls []callPiece
+		if err := json.Unmarshal(m["tool_calls"], &calls); err != nil {
+			return err
+		}
+		for i := range calls {
+			calls[i].Added = json.RawMessage(added[calls[i].ID])
+		}
+		if m["tool_calls"], err = json.Marshal(calls); err != nil {
+			return err
+		}
+	}
+	if request["messages"], err = json.Marshal(messages); err != nil {
+		return err
+	}
+	if body, err = json.Marshal(request); err != nil {
+		return err
+	}
+	r.ContentLength = int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, err = r.GetBody()
+	return err
 }
 
 // Some endpoints send an error with status 200 instead of a stream. errorAsEvent turns such an error into the only

@@ -52,9 +52,9 @@ func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
 	log.Info("model answered", "calls", len(r.calls), "text_bytes", len(r.text), "given_tokens", q.tokens, "given_turns_left_out", q.dropped,
 		"took", a.Now().Sub(began))
 	if len(r.calls) > 0 {
-		return a.Turns.Propose(ctx, workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q)})
+		return a.Turns.Propose(ctx, workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q), Reasoning: r.reasoning})
 	}
-	return a.Turns.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last), r.spent(q))
+	return a.Turns.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last), r.reasoning, r.spent(q))
 }
 
 func (a *Agent) maxSteps(agent approvers.Agent) int {
@@ -81,6 +81,11 @@ func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write func(string)) (modelRequest, reply, error) {
 	name := or(b.Agent.Model, a.model.Name)
 	tools := a.offered(b)
+	source := "" // without tools, no endpoint needs reasoning, and some refuse it
+	if len(tools) > 0 {
+		source = a.model.source(name)
+	}
+	b.Messages = reasoningOf(source, b.Messages)
 	budget := a.budget(name)
 	q := compose(b, tools, budget, a.Now(), last)
 	for shrunk := false; ; shrunk = true {
@@ -115,7 +120,7 @@ func (a *Agent) offered(b workflow.Brief) []registered {
 	return out
 }
 
-func request(model string, q modelRequest, tools []registered, last bool) openai.ChatCompletionRequest {
+func request(model string, q modelRequest, tools []registered, last bool) chatRequest {
 	r := openai.ChatCompletionRequest{Model: model, Messages: q.messages, Stream: true}
 	for _, t := range tools {
 		r.Tools = append(r.Tools, openai.Tool{
@@ -126,7 +131,7 @@ func request(model string, q modelRequest, tools []registered, last bool) openai
 	if last && len(tools) > 0 {
 		r.ToolChoice = "none"
 	}
-	return r
+	return chatRequest{r, q.added}
 }
 
 // budget returns the token budget for a model. After the model has refused a request as too long, and has answered a
