@@ -26,7 +26,7 @@ type Model struct {
 	Key     string        // API key; empty: no key is sent
 	Name    string        // default model, for agents whose policy names no model
 	Timeout time.Duration // time limit for one complete answer; default 5 minutes
-	Idle    time.Duration // longest time without data from the server; default 90 seconds
+	Idle    time.Duration // longest time without data after the first data; default 90 seconds
 	HTTP    *http.Client  // nil: a new client
 }
 

@@ -208,7 +208,8 @@ func (d *dataLines) line() ([]byte, error) {
 
 func (d *dataLines) Close() error { return d.body.Close() }
 
-// watch ends the context of a model call if the whole answer takes too long, or if no data arrives for too long.
+// watch ends the context of a model call if the whole answer takes too long, or if no data arrives for too long after
+// the first data. A model may read a long prompt or reason for minutes before it sends anything.
 type watch struct {
 	ctx   context.Context
 	stop  func() // releases the context and the timer of the model call
@@ -222,7 +223,8 @@ const afterFinish = 2 * time.Second
 func newWatch(ctx context.Context, whole, idle time.Duration) *watch {
 	ctx, cancelWhole := context.WithTimeoutCause(ctx, whole, fmt.Errorf("%w (%s)", errSlow, whole))
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &watch{ctx: ctx, idle: idle, timer: time.AfterFunc(idle, func() { cancel(fmt.Errorf("%w (%s)", errIdle, idle)) })}
+	w := &watch{ctx: ctx, idle: idle, timer: time.AfterFunc(whole, func() { cancel(fmt.Errorf("%w (%s)", errIdle, idle)) })}
+	w.timer.Stop()
 	w.stop = func() {
 		w.timer.Stop()
 		cancel(nil)
@@ -231,7 +233,7 @@ func newWatch(ctx context.Context, whole, idle time.Duration) *watch {
 	return w
 }
 
-// alive restarts the idle timer. It is called when data arrives.
+// alive starts the idle timer again. It is called when data arrives.
 func (w *watch) alive() { w.timer.Reset(w.idle) }
 
 // whole marks the answer as complete.

@@ -342,7 +342,9 @@ func TestSlowStreams(t *testing.T) {
 	}{
 		{"slow but alive", []string{text, text, text, last, stream("[DONE]")}, 80 * time.Second, true, 0},
 		{"comments are a sign of life", []string{": wait\n\n", ": wait\n\n", text, last, stream("[DONE]")}, 70 * time.Second, true, 0},
-		{"silent between pieces", []string{text, text, last}, 91 * time.Second, false, 90 * time.Second},
+		{"silent between pieces", []string{text, text, last}, 91 * time.Second, false, (91 + 90) * time.Second},
+		{"a late beginning", []string{text + text + last, stream("[DONE]")}, 280 * time.Second, true, 0},
+		{"no beginning", []string{text}, time.Hour, false, 10 * time.Minute},
 		{"too slow as a whole", []string{text, text, text, text, text, text, text, last}, 80 * time.Second, false, 5 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
