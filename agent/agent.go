@@ -73,7 +73,7 @@ type Config struct {
 	Progress func(e approvers.Execution) Gauge
 
 	Retry         Retry
-	HistoryTokens int           // estimated token budget for the model's input; default 48,000
+	HistoryTokens int           // estimated token budget for the messages of the model's input; default 48,000
 	MaxSteps      int           // model calls with tools in one turn, for agents without a limit of their own; default 10
 	MaxResult     int           // bytes of a tool's result that are kept; default 1 MiB
 	ResultPart    int           // bytes of a result that the model receives in one part; default 24 KiB
@@ -120,7 +120,7 @@ type Agent struct {
 	model *client
 
 	mu         sync.Mutex
-	budgets    map[string]int      // by model: the reduced token budget of a model that has refused a longer request
+	budgets    map[string]int      // by model: how many tokens a model accepts, if it has refused a longer request
 	unrecorded map[string]finished // by execution: the outcomes of finished runs that are not recorded yet
 	ping       pinged
 

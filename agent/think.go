@@ -86,20 +86,21 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 		source = a.model.source(name)
 	}
 	b.Messages = reasoningOf(source, b.Messages)
-	budget := a.budget(name)
+	taken := toolsTokens(tools)
+	budget := a.budget(name, taken)
 	q := compose(b, tools, budget, a.Now(), last)
 	for shrunk := false; ; shrunk = true {
 		r, err := a.askModel(ctx, b, name, q, request(name, q, tools, last), write)
 		var f *failure
 		if !errors.As(err, &f) || f.cause != causeLong {
 			if err == nil && shrunk {
-				a.learn(name, budget)
+				a.learn(name, budget+taken)
 			}
 			return q, r, err
 		}
-		// Each retry uses six tenths of the refused size. After five retries, the size is less than a tenth of the
-		// first size.
-		budget = min(budget, q.tokens) * 6 / 10
+		// Each retry uses six tenths of the refused messages. After five retries, the messages have less than a tenth
+		// of the first size.
+		budget = min(budget, q.tokens-taken) * 6 / 10
 		less := compose(b, tools, budget, a.Now(), last)
 		if less.tokens >= q.tokens {
 			return q, r, err
@@ -134,21 +135,23 @@ func request(model string, q modelRequest, tools []registered, last bool) chatRe
 	return chatRequest{r, q.added}
 }
 
-// budget returns the token budget for a model. After the model has refused a request as too long, and has answered a
-// shorter request, the budget is smaller than the configured budget.
-func (a *Agent) budget(model string) int {
+// budget returns the token budget for the messages of a request to a model. taken is the size of the tools. If the model
+// has refused a request as too long, and has answered a shorter request, the budget may be smaller than the configured
+// budget.
+func (a *Agent) budget(model string, taken int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if n, ok := a.budgets[model]; ok {
-		return n
+		return min(a.HistoryTokens, n-taken)
 	}
 	return a.HistoryTokens
 }
 
-func (a *Agent) learn(model string, budget int) {
+// learn stores how many tokens a model accepts, including the tools.
+func (a *Agent) learn(model string, tokens int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.budgets[model] = budget
+	a.budgets[model] = tokens
 }
 
 // failed handles a failed model call: it schedules a retry, or ends the turn with a sentence for people.
