@@ -51,7 +51,7 @@ func (c *partialCall) whole() bool {
 // add adds one choice of a chunk.
 func (a *assembly) add(choice choice) {
 	write(&a.thought, choice.Delta.Reasoning, maxThought)
-	a.cutText = write(&a.text, choice.Delta.Content, maxContent) || a.cutText
+	a.cutText = write(&a.text, string(choice.Delta.Content), maxContent) || a.cutText
 	a.cutText = write(&a.refusal, choice.Delta.Refusal, maxContent) || a.cutText
 	for _, piece := range choice.Delta.ToolCalls {
 		a.addCall(piece)

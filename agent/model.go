@@ -71,7 +71,7 @@ type chunk struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
 	Choices []choice        `json:"choices"`
-	Usage   *openai.Usage   `json:"usage"`
+	Usage   json.RawMessage `json:"usage"`
 	Error   json.RawMessage `json:"error"`
 }
 
@@ -79,13 +79,32 @@ type chunk struct {
 type choice struct {
 	Index int `json:"index"`
 	Delta struct {
-		Content      string               `json:"content"`
+		Content      content              `json:"content"`
 		Refusal      string               `json:"refusal"`
 		Reasoning    string               `json:"reasoning_content"`
 		ToolCalls    []callPiece          `json:"tool_calls"`
 		FunctionCall *openai.FunctionCall `json:"function_call"`
 	} `json:"delta"`
 	FinishReason openai.FinishReason `json:"finish_reason"`
+}
+
+// content is the text of a delta. Some servers send the text in parts, beside parts of other types, such as reasoning.
+type content string
+
+func (c *content) UnmarshalJSON(raw []byte) error {
+	if !bytes.HasPrefix(raw, []byte("[")) {
+		return json.Unmarshal(raw, (*string)(c))
+	}
+	var parts []struct{ Type, Text string }
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.Type == "text" {
+			*c += content(p.Text)
+		}
+	}
+	return nil
 }
 
 // callPiece is one piece of a call.
@@ -185,18 +204,23 @@ func (a *assembly) event(raw []byte) error {
 	if !utf8.Valid(raw) { // checked here because decoding would replace invalid characters, even in arguments
 		return again(causeCut, "an event of the stream is not valid UTF-8")
 	}
-	if err := json.Unmarshal(raw, &ch); err != nil {
+	var mismatch *json.UnmarshalTypeError
+	switch err := json.Unmarshal(raw, &ch); {
+	case errors.As(err, &mismatch): // the next answer would have the same form
+		return never(causeEndpoint, "an event of the stream has another form than OpenAI's: "+err.Error())
+	case err != nil:
 		return again(causeCut, "an event of the stream is not a chunk: "+err.Error())
 	}
 	if len(ch.Error) > 0 && !bytes.Equal(ch.Error, []byte("null")) {
 		var api openai.APIError
-		if err := json.Unmarshal(ch.Error, &api); err == nil && api.Message != "" {
+		if json.Unmarshal(ch.Error, &api.Message) == nil || json.Unmarshal(ch.Error, &api) == nil && api.Message != "" {
 			return &api
 		}
 		return again(causeDown, "the server sent an error in the stream: "+cutText(string(ch.Error), 300))
 	}
-	if ch.Usage != nil && ch.Usage.TotalTokens > 0 {
-		a.tokens, a.told.in, a.told.out = ch.Usage.TotalTokens, ch.Usage.PromptTokens, ch.Usage.CompletionTokens
+	var usage openai.Usage
+	if json.Unmarshal(ch.Usage, &usage) == nil && usage.TotalTokens > 0 { // an unreadable usage does not matter
+		a.tokens, a.told.in, a.told.out = usage.TotalTokens, usage.PromptTokens, usage.CompletionTokens
 	}
 	if ch.ID != "" {
 		a.told.id, a.told.model = ch.ID, ch.Model

@@ -44,9 +44,9 @@ type notes struct {
 
 type notesKey struct{}
 
-// doer sends the requests of the library go-openai. doer completes the messages of a request, stores notes on the response, limits the size of the response,
-// and passes on only the data lines of a stream. doer drops keep-alive comments, because go-openai would parse a
-// comment and a following error together, and would miss the error.
+// doer sends the requests of the library go-openai. doer completes the messages of a request, stores notes on the
+// response, limits the size of the response, and passes on only the data lines of a stream. doer drops keep-alive
+// comments, because go-openai accepts only a few of them.
 type doer struct {
 	client *http.Client
 	key    *atomic.Pointer[string] // replaces the key in the request, unless its value is nil
@@ -172,8 +172,12 @@ func (d *dataLines) Read(p []byte) (int, error) {
 		if d.alive != nil && len(line) > 0 {
 			d.alive()
 		}
-		if bytes.HasPrefix(line, []byte("data:")) {
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 			d.ready = line
+			if data = bytes.TrimSpace(data); bytes.HasPrefix(data, []byte(`{"error":`)) {
+				// go-openai looks for these bytes, and would lose an error that is only a text. A space prevents this.
+				d.ready = fmt.Appendf(nil, "data: { %s\n", data[1:])
+			}
 			continue
 		}
 		if err != nil {
