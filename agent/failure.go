@@ -22,7 +22,7 @@ const (
 	causeCut                   // the answer was truncated
 	causeEmpty                 // the answer was empty
 	causeKey                   // the key was refused
-	causeModel                 // the model or the address does not exist
+	causeModel                 // the model or the address does not exist, or the model can't use tools over this API
 	causeRequest               // the request was rejected
 	causeEndpoint              // the address is not a chat-completions endpoint, or its answers have another form
 	causeFilter                // a content filter withheld the answer
@@ -39,7 +39,7 @@ var sentences = map[cause]string{
 	causeCut:      "The language model's answer was cut off several times. Nothing of it was used: press \"Try again\".",
 	causeEmpty:    "The language model gave me an empty answer several times. Press \"Try again\", or ask in other words.",
 	causeKey:      "The language model refused my access key. The operator of this bot has to correct OPENAI_API_KEY; then press \"Try again\".",
-	causeModel:    "The language model that I am set up to use was not found. The operator of this bot has to check OPENAI_MODEL and OPENAI_BASE_URL; then press \"Try again\".",
+	causeModel:    "The language model that I am set up to use was not found, or can't use tools over this API. The operator of this bot has to check OPENAI_MODEL and OPENAI_BASE_URL; then press \"Try again\".",
 	causeRequest:  "The language model refused my request as it is. The operator of this bot finds the reason in the log. Press \"Try again\", or begin a new conversation.",
 	causeEndpoint: "The address in OPENAI_BASE_URL does not answer as OpenAI's API does. The operator of this bot finds the reason in the log, and has to correct the address; then press \"Try again\".",
 	causeFilter:   "The language model's provider held its answer back (content filter). Press \"Try again\", or ask in other words.",
@@ -81,7 +81,7 @@ func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 		}
 	case errors.As(err, &request):
 		status, text = request.HTTPStatusCode, string(request.Body)
-	case errors.Is(err, openai.ErrReasoningToolsRequireResponses), errors.Is(err, openai.ErrChatCompletionInvalidModel):
+	case errors.Is(err, openai.ErrReasoningToolsRequireResponses), errors.Is(err, openai.ErrReasoningEffortUnsupported), errors.Is(err, openai.ErrChatCompletionInvalidModel):
 		return &failure{cause: causeModel, detail: err}
 	}
 	if api == nil && request == nil { // the connection failed, so there is no response

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	openai "github.com/sashabaranov/go-openai"
+
 	"countersign/approvers/workflow"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/store"
@@ -308,6 +310,17 @@ func TestFailures(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Some models accept tools only through another API of OpenAI. go-openai refuses their requests, and a repetition would
+// not help.
+func TestModelThatTakesNoTools(t *testing.T) {
+	d := &fakeWorkflow{brief: asked("Refund A")}
+	sent := 0
+	a := newAgent(d, tripper(func(*http.Request) (*http.Response, error) { sent++; return nil, errReset }), func(c *Config) { c.Model.Name = openai.GPT6Astra })
+	if err := a.Think(t.Context(), timer); err != nil || sent > 0 || len(d.stops) != 1 || d.stops[0] != (stop{sentences[causeModel], true}) {
+		t.Errorf("%v; %d requests, %+v, %v", err, sent, d.stops, d.postponed)
 	}
 }
 
