@@ -133,6 +133,9 @@ func isTooLong(status int, code, text string) bool {
 	if strings.Contains(code, "context_length_exceeded") || status == http.StatusRequestEntityTooLarge {
 		return true
 	}
+	if status == http.StatusTooManyRequests { // a request that exceeds the limit for a minute never succeeds
+		return strings.Contains(text, "request too large")
+	}
 	if status != http.StatusBadRequest && status != http.StatusUnprocessableEntity && status != http.StatusOK {
 		return false
 	}

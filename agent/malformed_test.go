@@ -217,6 +217,7 @@ var malformedAnswers = []malformed{
 	{name: "status 400, filter", status: 400, body: `{"error":{"message":"filtered","code":"content_filter"}}`, fails: true, failed: causeFilter},
 	{name: "status 400, too long", status: 400, body: `{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}`, fails: true, failed: causeLong},
 	{name: "status 400, too long, without a code", status: 400, body: `{"error":{"message":"the request exceeds the available context size","type":"invalid_request_error"}}`, fails: true, failed: causeLong},
+	{name: "status 429, larger than the limit for a minute", status: 429, body: `{"error":{"message":"Request too large for gpt-x in organization org-x on tokens per min (TPM): Limit 30000, Requested 45123. The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}`, fails: true, failed: causeLong},
 	{name: "status 413", status: 413, body: `{"error":{"message":"too large"}}`, fails: true, failed: causeLong},
 	{name: "status 408", status: 408, body: ``, fails: true, failed: causeDown, worth: true},
 	{name: "a redirect to nowhere", status: 304, body: ``, fails: true, failed: causeEndpoint},
