@@ -10,13 +10,14 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
+	"countersign/store"
 )
 
 // Turns supplies the input of each model call and records the result of the call. *workflow.Turns implements Turns.
 type Turns interface {
 	Begin(ctx context.Context, turn string) (workflow.Brief, error)
 	Propose(ctx context.Context, p workflow.Proposal) error
-	Answer(ctx context.Context, turn string, step int, text string, tokens int) error
+	Answer(ctx context.Context, turn string, step int, text string, reasoning *store.Reasoning, tokens int) error
 	Postpone(ctx context.Context, turn string, step int, until time.Time) error
 	Stop(ctx context.Context, turn string, step int, problem string, canRetry bool) error
 }
@@ -72,7 +73,7 @@ type Config struct {
 	Progress func(e approvers.Execution) Gauge
 
 	Retry         Retry
-	HistoryTokens int           // estimated token budget for the model's input; default 48,000
+	HistoryTokens int           // estimated token budget for the messages of the model's input; default 48,000
 	MaxSteps      int           // model calls with tools in one turn, for agents without a limit of their own; default 10
 	MaxResult     int           // bytes of a tool's result that are kept; default 1 MiB
 	ResultPart    int           // bytes of a result that the model receives in one part; default 24 KiB
@@ -119,7 +120,7 @@ type Agent struct {
 	model *client
 
 	mu         sync.Mutex
-	budgets    map[string]int      // by model: the reduced token budget of a model that has refused a longer request
+	budgets    map[string]int      // by model: how many tokens a model accepts, if it has refused a longer request
 	unrecorded map[string]finished // by execution: the outcomes of finished runs that are not recorded yet
 	ping       pinged
 

@@ -12,6 +12,7 @@ import (
 // Limits on how much of one answer is stored.
 const (
 	maxContent = 1 << 20 // bytes of text
+	maxThought = 1 << 16 // bytes of reasoning, and bytes that the endpoint added to all calls together
 	maxCalls   = 64      // tool calls; further calls of the step are refused
 	maxID      = 256     // bytes of a call's id
 	maxName    = 256     // bytes of a tool's name
@@ -21,6 +22,7 @@ const (
 type assembly struct {
 	text    strings.Builder
 	refusal strings.Builder
+	thought strings.Builder
 	calls   []*partialCall // at most maxCalls, plus one placeholder for all further calls
 	last    *partialCall
 	byIndex map[int]*partialCall
@@ -35,7 +37,8 @@ type assembly struct {
 type partialCall struct {
 	id, name string
 	args     strings.Builder
-	over     bool // the arguments or the name were longer than the limit
+	added    string // the JSON that the endpoint added to the call
+	over     bool   // the arguments or the name were longer than the limit
 }
 
 // whole reports whether the received arguments are a complete JSON object. Later pieces with arguments then belong to
@@ -46,15 +49,16 @@ func (c *partialCall) whole() bool {
 }
 
 // add adds one choice of a chunk.
-func (a *assembly) add(choice openai.ChatCompletionStreamChoice) {
-	a.cutText = write(&a.text, choice.Delta.Content, maxContent) || a.cutText
+func (a *assembly) add(choice choice) {
+	write(&a.thought, choice.Delta.Reasoning, maxThought)
+	a.cutText = write(&a.text, string(choice.Delta.Content), maxContent) || a.cutText
 	a.cutText = write(&a.refusal, choice.Delta.Refusal, maxContent) || a.cutText
 	for _, piece := range choice.Delta.ToolCalls {
 		a.addCall(piece)
 	}
 	if f := choice.Delta.FunctionCall; f != nil { // the API's older form: one call without an id
 		first := 0
-		a.addCall(openai.ToolCall{Index: &first, Function: *f})
+		a.addCall(callPiece{ToolCall: openai.ToolCall{Index: &first, Function: *f}})
 	}
 	if choice.FinishReason != "" && choice.FinishReason != openai.FinishReasonNull {
 		a.finish = choice.FinishReason
@@ -74,7 +78,7 @@ func write(to *strings.Builder, s string, limit int) (cut bool) {
 // call also has the id and the name. Some servers omit indexes, send one index for all calls, repeat ids and names with
 // each piece, or invent a new id for each piece. If it is unclear to which call a piece belongs, addCall makes the call
 // that gets the piece invalid, because a piece must never complete a wrong call.
-func (a *assembly) addCall(piece openai.ToolCall) {
+func (a *assembly) addCall(piece callPiece) {
 	c := a.find(piece)
 	if c == nil || another(c, piece) {
 		c = &partialCall{}
@@ -99,10 +103,13 @@ func (a *assembly) addCall(piece openai.ToolCall) {
 		c.name = (c.name + name)[:min(len(c.name)+len(name), maxName)]
 	}
 	c.over = write(&c.args, piece.Function.Arguments, approvers.MaxArgs) || c.over
+	if len(piece.Added) > 0 && string(piece.Added) != "null" {
+		c.added = string(piece.Added)
+	}
 }
 
 // find returns the call that a piece appears to continue, or nil.
-func (a *assembly) find(piece openai.ToolCall) *partialCall {
+func (a *assembly) find(piece callPiece) *partialCall {
 	if piece.Index != nil {
 		return a.byIndex[*piece.Index]
 	}
@@ -118,7 +125,7 @@ func (a *assembly) find(piece openai.ToolCall) *partialCall {
 }
 
 // another reports whether a piece starts a new call. c is the call that find returned for the piece.
-func another(c *partialCall, piece openai.ToolCall) bool {
+func another(c *partialCall, piece callPiece) bool {
 	if piece.Function.Name == "" {
 		return false // every call begins with its name
 	}

@@ -16,26 +16,29 @@ import (
 type modelRequest struct {
 	messages []openai.ChatCompletionMessage
 	authors  []approvers.PersonID
-	tokens   int // the estimated size of the input, including the tools
-	dropped  int // how many turns were left out
+	added    map[string]string // by call id: the JSON that the endpoint had added to the call
+	tokens   int               // the estimated size of the input, including the tools
+	dropped  int               // how many turns were left out
 }
 
-// compose builds a request within a token budget. The request contains the newest consecutive turns that fit
-// completely. The current turn is always kept. If the current turn alone is too long, compose shortens the turn's
-// tool results, beginning with the oldest, and marks the shortened results.
+// compose builds a request. budget limits the tokens of its messages. The tools' definitions don't count. The request
+// contains the newest consecutive turns that fit completely. The current turn is always kept. If the current turn alone
+// is too long, compose shortens the turn's tool results, beginning with the oldest, and marks the shortened results.
 func compose(b workflow.Brief, tools []registered, budget int, now time.Time, last bool) modelRequest {
 	all := parts(b)
-	room := budget - toolsTokens(tools)
-	kept, dropped := fit(all, room-systemTokens(b, all, now, last))
+	kept, dropped := fit(all, budget-systemTokens(b, all, now, last))
 	names, speakers := labels(kept)
 	first := openai.ChatCompletionMessage{
 		Role: openai.ChatMessageRoleSystem, Content: system(b, now, speakers, dropped > 0, last),
 	}
 	said := spoken(kept, names)
-	if over := messageTokens(first) + messagesTokens(said) - room; over > 0 {
+	if over := messageTokens(first) + messagesTokens(said) - budget; over > 0 {
 		shorten(said, over, runsOf(kept))
 	}
-	q := modelRequest{messages: append([]openai.ChatCompletionMessage{first}, said...), authors: authorsOf(kept), dropped: dropped}
+	q := modelRequest{messages: append([]openai.ChatCompletionMessage{first}, said...), authors: authorsOf(kept), added: map[string]string{}, dropped: dropped}
+	for _, p := range kept {
+		maps.Copy(q.added, p.added)
+	}
 	q.tokens = toolsTokens(tools) + messagesTokens(q.messages)
 	return q
 }

@@ -22,9 +22,9 @@ const (
 	causeCut                   // the answer was truncated
 	causeEmpty                 // the answer was empty
 	causeKey                   // the key was refused
-	causeModel                 // the model or the address does not exist
+	causeModel                 // the model or the address does not exist, or the model can't use tools over this API
 	causeRequest               // the request was rejected
-	causeEndpoint              // the address is not a chat-completions endpoint
+	causeEndpoint              // the address is not a chat-completions endpoint, or its answers have another form
 	causeFilter                // a content filter withheld the answer
 	causeRoom                  // the answer reached its length limit before it had any text
 	causeLong                  // the history is too long for the model
@@ -39,9 +39,9 @@ var sentences = map[cause]string{
 	causeCut:      "The language model's answer was cut off several times. Nothing of it was used: press \"Try again\".",
 	causeEmpty:    "The language model gave me an empty answer several times. Press \"Try again\", or ask in other words.",
 	causeKey:      "The language model refused my access key. The operator of this bot has to correct OPENAI_API_KEY; then press \"Try again\".",
-	causeModel:    "The language model that I am set up to use was not found. The operator of this bot has to check OPENAI_MODEL and OPENAI_BASE_URL; then press \"Try again\".",
+	causeModel:    "The language model that I am set up to use was not found, or can't use tools over this API. The operator of this bot has to check OPENAI_MODEL and OPENAI_BASE_URL; then press \"Try again\".",
 	causeRequest:  "The language model refused my request as it is. The operator of this bot finds the reason in the log. Press \"Try again\", or begin a new conversation.",
-	causeEndpoint: "The address in OPENAI_BASE_URL is not that of a language model. The operator of this bot has to correct it; then press \"Try again\".",
+	causeEndpoint: "The address in OPENAI_BASE_URL does not answer as OpenAI's API does. The operator of this bot finds the reason in the log, and has to correct the address; then press \"Try again\".",
 	causeFilter:   "The language model's provider held its answer back (content filter). Press \"Try again\", or ask in other words.",
 	causeRoom:     "The language model used up its whole answer without saying anything. Press \"Try again\", or ask for less at once.",
 	causeSteps:    "I stopped after %d steps, the most that I take for one message, without coming to an answer. What was done is listed above. Write to me if I should continue.",
@@ -81,7 +81,7 @@ func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 		}
 	case errors.As(err, &request):
 		status, text = request.HTTPStatusCode, string(request.Body)
-	case errors.Is(err, openai.ErrReasoningToolsRequireResponses), errors.Is(err, openai.ErrChatCompletionInvalidModel):
+	case errors.Is(err, openai.ErrReasoningToolsRequireResponses), errors.Is(err, openai.ErrReasoningEffortUnsupported), errors.Is(err, openai.ErrChatCompletionInvalidModel):
 		return &failure{cause: causeModel, detail: err}
 	}
 	if api == nil && request == nil { // the connection failed, so there is no response
@@ -132,6 +132,9 @@ var longPhrases = []string{
 func isTooLong(status int, code, text string) bool {
 	if strings.Contains(code, "context_length_exceeded") || status == http.StatusRequestEntityTooLarge {
 		return true
+	}
+	if status == http.StatusTooManyRequests { // a request that exceeds the limit for a minute never succeeds
+		return strings.Contains(text, "request too large")
 	}
 	if status != http.StatusBadRequest && status != http.StatusUnprocessableEntity && status != http.StatusOK {
 		return false

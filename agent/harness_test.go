@@ -118,6 +118,7 @@ type fakeWorkflow struct {
 	brief     workflow.Brief
 	proposals []workflow.Proposal
 	answers   []string
+	reasoning []*store.Reasoning // of the answers
 	tokens    []int
 	postponed []time.Time
 	stops     []stop
@@ -146,8 +147,8 @@ func (d *fakeWorkflow) Propose(_ context.Context, p workflow.Proposal) error {
 	return nil
 }
 
-func (d *fakeWorkflow) Answer(_ context.Context, _ string, _ int, text string, tokens int) error {
-	d.answers, d.tokens = append(d.answers, text), append(d.tokens, tokens)
+func (d *fakeWorkflow) Answer(_ context.Context, _ string, _ int, text string, reasoning *store.Reasoning, tokens int) error {
+	d.answers, d.reasoning, d.tokens = append(d.answers, text), append(d.reasoning, reasoning), append(d.tokens, tokens)
 	return nil
 }
 

@@ -17,6 +17,7 @@ type part struct {
 	messages []openai.ChatCompletionMessage
 	authors  []author          // the authors of the user messages; the index is the index in messages
 	runs     map[string]string // by the call id that the model receives: the executions with results in this part
+	added    map[string]string // by the same id: the JSON that the endpoint had added to the call
 }
 
 type author struct {
@@ -70,6 +71,10 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 		return
 	}
 	said := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: m.Text}
+	var added []string
+	if m.Reasoning != nil {
+		said.ReasoningContent, added = m.Reasoning.Text, m.Reasoning.Calls
+	}
 	var results []openai.ChatCompletionMessage
 	for _, c := range calls {
 		if c.Step != m.Step || m.Calls == 0 {
@@ -84,10 +89,10 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 			result = or(c.Result, noContent)
 		}
 		if c.Execution != "" {
-			if p.runs == nil {
-				p.runs = map[string]string{}
-			}
-			p.runs[id] = c.Execution
+			p.runs = with(p.runs, id, c.Execution)
+		}
+		if c.Index < len(added) && added[c.Index] != "" {
+			p.added = with(p.added, id, added[c.Index])
 		}
 		results = append(results, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, Content: result, ToolCallID: id})
 	}
@@ -95,6 +100,27 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 		return
 	}
 	p.messages = append(append(p.messages, said), results...)
+}
+
+// with returns m with one more entry. m may be nil.
+func with(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[key] = value
+	return m
+}
+
+// reasoningOf returns the messages with only the reasoning that came from source, because only this endpoint and model
+// understand it.
+func reasoningOf(source string, messages []store.Message) []store.Message {
+	out := slices.Clone(messages)
+	for i := range out {
+		if r := out[i].Reasoning; r != nil && r.Source != source {
+			out[i].Reasoning = nil
+		}
+	}
+	return out
 }
 
 // close ensures that an ended turn ends with a message of the agent.

@@ -99,8 +99,8 @@ func TestEveryHistoryIsValid(t *testing.T) {
 		if got := authorsOf(kept); !slices.Equal(got, q.authors) || len(q.authors) == 0 {
 			t.Fatalf("authors %v, want %v", q.authors, got)
 		}
-		if q.dropped > 0 && q.tokens > budget && len(kept) > 1 {
-			t.Fatalf("%d tokens for a budget of %d, with %d turns", q.tokens, budget, len(kept))
+		if used := messagesTokens(q.messages); q.dropped > 0 && used > budget && len(kept) > 1 {
+			t.Fatalf("%d tokens for a budget of %d, with %d turns", used, budget, len(kept))
 		}
 		if strings.Contains(string(must(json.Marshal(q.messages))), "waiting words") {
 			t.Fatal("a waiting message is in the history")
@@ -219,6 +219,50 @@ func TestOldTurnsAreDroppedWhole(t *testing.T) {
 	}
 	if strings.Contains(q.messages[0].Content, "Old") {
 		t.Error("somebody whose words are left out is named")
+	}
+}
+
+// largeTools returns tools whose definitions have at least the given number of tokens together.
+func largeTools(t *testing.T, tokens int) *Registry {
+	r := &Registry{}
+	for i := 0; toolsTokens(r.sorted()) < tokens; i++ {
+		err := r.Register(Tool{
+			Name: fmt.Sprint("tool_", i), Description: strings.Repeat("Does a thing. ", 70), Effect: approvers.ReadOnly, Run: nothing,
+			Schema: json.RawMessage(`{"type":"object","properties":{"owner":{"type":"string","description":"` + strings.Repeat("The owner. ", 50) + `"}}}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// The tools' definitions don't reduce the part of the conversation that the model gets. But if the model has refused a
+// request as too long, the tools count, because the model counts them.
+func TestToolsLeaveTheConversation(t *testing.T) {
+	b := asked("What is in the issue?")
+	b.Messages = append([]store.Message{
+		{Turn: "turn_0", Role: store.RoleUser, State: store.MessageTaken, Author: "T1/U1", AuthorName: "Ana", Text: "My name is Ana."},
+		{Turn: "turn_0", Role: store.RoleAssistant, State: store.MessageTaken, Text: "Hello Ana."},
+	}, b.Messages...)
+	b.Messages = append(b.Messages, store.Message{Turn: "turn_1", Role: store.RoleAssistant, State: store.MessageTaken, Calls: 1, Step: 1})
+	result := strings.Repeat("A line of the issue.\n", 250)
+	b.Calls["turn_1"] = []store.Call{{ID: "call_1", ModelID: "c1", Step: 1, Tool: "tool_1", Args: "{}", Outcome: approvers.OutcomeExecuted, Execution: "exec_1", Result: result}}
+	r := largeTools(t, 6000)
+	strict := strictModel()
+	a := newAgent(&fakeWorkflow{brief: b}, strict.Transport(), func(c *Config) { c.Tools, c.HistoryTokens = r, 3000 })
+	for _, tt := range []struct {
+		learned int // how many tokens the model accepts; 0: not known
+		dropped int
+		whole   bool
+	}{{0, 0, true}, {100_000, 0, true}, {toolsTokens(r.sorted()) + 1000, 1, false}, {1000, 1, false}} {
+		if tt.learned > 0 {
+			a.learn("m", tt.learned)
+		}
+		q, _, err := a.answer(t.Context(), b, false, noWords)
+		if err != nil || q.dropped != tt.dropped || (q.messages[len(q.messages)-1].Content == result) != tt.whole {
+			t.Errorf("%d: %v; %d turns left out, the result has %d bytes", tt.learned, err, q.dropped, len(q.messages[len(q.messages)-1].Content))
+		}
 	}
 }
 

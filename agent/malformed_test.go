@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,9 +91,14 @@ var malformedAnswers = []malformed{
 
 	// Data that is not an event.
 	{name: "not JSON", body: stream(one(0, "c1", "issue_refund", good), "oops", end("stop")), fails: true, failed: causeCut, worth: true},
-	{name: "a list", body: stream("[]", end("stop")), fails: true, failed: causeCut, worth: true},
-	{name: "a number as content", body: stream(delta(`{"content":5}`, ""), end("stop")), fails: true, failed: causeCut, worth: true},
-	{name: "an object as arguments", body: stream(delta(`{"tool_calls":[{"index":0,"id":"c1","function":{"name":"issue_refund","arguments":{"order_id":"A","amount":5}}}]}`, "tool_calls"), "[DONE]"), fails: true, failed: causeCut, worth: true},
+	{name: "a list", body: stream("[]", end("stop")), fails: true, failed: causeEndpoint},
+	{name: "a number as content", body: stream(delta(`{"content":5}`, ""), end("stop")), fails: true, failed: causeEndpoint},
+	{name: "an object as arguments", body: stream(delta(`{"tool_calls":[{"index":0,"id":"c1","function":{"name":"issue_refund","arguments":{"order_id":"A","amount":5}}}]}`, "tool_calls"), "[DONE]"), fails: true, failed: causeEndpoint},
+	{name: "a text as index", body: stream(delta(`{"tool_calls":[{"index":"0","id":"c1","function":{"name":"shop_look_up","arguments":"{}"}}]}`, "tool_calls"), "[DONE]"), fails: true, failed: causeEndpoint},
+	{name: "a fraction as usage", body: stream(delta(says("Hello"), "stop"), `{"choices":[],"usage":{"prompt_tokens":1.5,"total_tokens":3}}`, "[DONE]"), text: "Hello"},
+	{name: "a fraction as time", body: stream(`{"id":"x","created":1758093959.25,"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}`, "[DONE]"), text: "Hello"},
+	{name: "content in parts", body: stream(delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"Hel"},{"type":"text","text":"l"}]}`, ""), delta(says("o"), "stop"), "[DONE]"), text: "Hello"},
+	{name: "content in parts, without text", body: stream(delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}]}`, ""), one(0, "c1", "shop_look_up", `{}`), end("tool_calls"), "[DONE]"), runs: []string{"shop.look_up {}"}},
 	{name: "bytes that are not UTF-8", body: stream(one(0, "c1", "issue_refund", good[:17]), "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\xff5}\"}}]}}]}", end("tool_calls")), fails: true, failed: causeCut, worth: true},
 	{name: "half a surrogate pair in the arguments", body: stream(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"issue_refund","arguments":"{\"amount\":5,\"order_id\":\"\ud83d\"}"}}]},"finish_reason":"tool_calls"}]}`), refused: 1},
 	{name: "a surrogate pair in two events", body: stream(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"issue_refund","arguments":"{\"amount\":5,\"order_id\":\"\ud83d"}}]}}]}`, `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\ude00\"}"}}]},"finish_reason":"tool_calls"}]}`), refused: 1},
@@ -109,6 +115,9 @@ var malformedAnswers = []malformed{
 	{name: "an error event after comments", body: ": processing\n\n" + stream(`{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}`), fails: true, failed: causeBusy, worth: true},
 	{name: "an error beside choices", body: stream(`{"id":"x","error":{"message":"upstream failed","code":502},"choices":[{"index":0,"delta":{},"finish_reason":"error"}]}`), fails: true, failed: causeDown, worth: true},
 	{name: "an error without a message", body: stream(`{"id":"x","error":{"code":500}}`, end("stop")), fails: true, failed: causeDown, worth: true},
+	{name: "an error that is only a text", body: stream(delta(says("I"), ""), `{"error":"model is overloaded"}`, "[DONE]"), fails: true, failed: causeDown, worth: true},
+	{name: "an error that is only a text: too long", body: stream(`{"error": "the prompt is too long: 9000 tokens"}`, "[DONE]"), fails: true, failed: causeLong},
+	{name: "an error that is a text instead of a stream", header: http.Header{"Content-Type": {"application/json"}}, body: `{"error":"model is overloaded"}`, fails: true, failed: causeDown, worth: true},
 	{name: "an error that is a word", body: stream(`{"id":"x","error":"overloaded"}`, end("stop")), fails: true, failed: causeDown, worth: true},
 	{name: "an error event: too long", body: stream(`{"error":{"message":"This model's maximum context length is 8192 tokens","type":"invalid_request_error","code":"context_length_exceeded"}}`), fails: true, failed: causeLong},
 
@@ -121,6 +130,14 @@ var malformedAnswers = []malformed{
 	{name: "index 0 for all, no ids", body: stream(one(0, "", "issue_refund", good), one(0, "", "set_price", `{"price":1}`), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},
 	{name: "the same id for two indexes", body: stream(one(0, "c1", "issue_refund", good), one(1, "c1", "set_price", `{"price":1}`), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},
 	{name: "the same id without indexes", body: stream(one(-1, "c1", "set_price", `{"price":1}`), one(-1, "c1", "set_price", `{"price":2}`), end("tool_calls")), runs: []string{`set_price {"price":1}`, `set_price {"price":2}`}},
+	{name: "a call in pieces, and then the whole call at the next index", body: stream(one(0, "c1", "issue_refund", ""), one(0, "", "", good[:9]), one(0, "", "", good[9:]), one(1, "c1", "issue_refund", good), end("tool_calls")), runs: []string{"issue_refund " + good}},
+	{name: "a whole call twice at one index", body: stream(one(0, "c1", "issue_refund", good), one(0, "c1", "issue_refund", good), end("tool_calls")), runs: []string{"issue_refund " + good}},
+	{name: "a whole call twice without indexes", body: stream(one(-1, "c1", "issue_refund", good), one(-1, "c1", "issue_refund", good), end("tool_calls")), runs: []string{"issue_refund " + good}},
+	{name: "a whole call twice, with another call between", body: stream(one(0, "c1", "issue_refund", good), one(1, "c2", "set_price", `{"price":1}`), one(2, "c1", "issue_refund", good), end("tool_calls")), runs: []string{"issue_refund " + good, `set_price {"price":1}`}},
+	{name: "the same call with two ids", body: stream(one(0, "c1", "issue_refund", good), one(1, "c2", "issue_refund", good), end("tool_calls")), runs: repeat("issue_refund "+good, 2)},
+	{name: "the same call without ids", body: stream(one(0, "", "issue_refund", good), one(1, "", "issue_refund", good), end("tool_calls")), runs: repeat("issue_refund "+good, 2)},
+	{name: "the same call with one id that is too long", body: stream(one(0, strings.Repeat("c", 5000), "issue_refund", good), one(1, strings.Repeat("c", 5000), "issue_refund", good), end("tool_calls")), runs: repeat("issue_refund "+good, 2)},
+	{name: "forty calls, each one twice", body: stream(append(slices.Concat(hundred()[:40], hundred()[:40]), end("tool_calls"))...), runs: repeat(`set_price {"price":1}`, 40), refused: 1},
 	{name: "id and name with each piece", body: stream(one(0, "c1", "issue_refund", good[:9]), one(0, "c1", "issue_refund", good[9:]), end("tool_calls")), runs: []string{"issue_refund " + good}},
 	{name: "a new id with each piece", body: stream(one(0, "c1", "issue_refund", good[:9]), one(0, "c2", "", good[9:]), end("tool_calls")), runs: []string{"issue_refund " + good}},
 	{name: "a new id with each piece, no index", body: stream(one(-1, "c1", "issue_refund", good[:9]), one(-1, "c2", "", good[9:]), end("tool_calls")), runs: []string{"issue_refund " + good}},
@@ -200,6 +217,7 @@ var malformedAnswers = []malformed{
 	{name: "status 400, filter", status: 400, body: `{"error":{"message":"filtered","code":"content_filter"}}`, fails: true, failed: causeFilter},
 	{name: "status 400, too long", status: 400, body: `{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}`, fails: true, failed: causeLong},
 	{name: "status 400, too long, without a code", status: 400, body: `{"error":{"message":"the request exceeds the available context size","type":"invalid_request_error"}}`, fails: true, failed: causeLong},
+	{name: "status 429, larger than the limit for a minute", status: 429, body: `{"error":{"message":"Request too large for gpt-x in organization org-x on tokens per min (TPM): Limit 30000, Requested 45123. The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}`, fails: true, failed: causeLong},
 	{name: "status 413", status: 413, body: `{"error":{"message":"too large"}}`, fails: true, failed: causeLong},
 	{name: "status 408", status: 408, body: ``, fails: true, failed: causeDown, worth: true},
 	{name: "a redirect to nowhere", status: 304, body: ``, fails: true, failed: causeEndpoint},

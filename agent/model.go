@@ -3,6 +3,8 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -24,7 +26,7 @@ type Model struct {
 	Key     string        // API key; empty: no key is sent
 	Name    string        // default model, for agents whose policy names no model
 	Timeout time.Duration // time limit for one complete answer; default 5 minutes
-	Idle    time.Duration // longest time without data from the server; default 90 seconds
+	Idle    time.Duration // longest time without data after the first data; default 90 seconds
 	HTTP    *http.Client  // nil: a new client
 }
 
@@ -63,19 +65,73 @@ func newClient(m Model, now func() time.Time, log *slog.Logger) *client {
 	return &client{Model: m, endpoint: endpointOf(c.BaseURL), key: key, api: openai.NewClientWithConfig(c), now: now, log: log}
 }
 
-// chunk is one event of the stream. Some servers send an error as an event, with or without choices.
+// chunk is one event of the stream, with the fields that the agent reads. Some servers send an error as an event, with
+// or without choices.
 type chunk struct {
-	openai.ChatCompletionStreamResponse
-	Error json.RawMessage `json:"error"`
+	ID      string          `json:"id"`
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"`
+	Usage   json.RawMessage `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+// choice is one choice of a chunk.
+type choice struct {
+	Index int `json:"index"`
+	Delta struct {
+		Content      content              `json:"content"`
+		Refusal      string               `json:"refusal"`
+		Reasoning    string               `json:"reasoning_content"`
+		ToolCalls    []callPiece          `json:"tool_calls"`
+		FunctionCall *openai.FunctionCall `json:"function_call"`
+	} `json:"delta"`
+	FinishReason openai.FinishReason `json:"finish_reason"`
+}
+
+// content is the text of a delta. Some servers send the text in parts, beside parts of other types, such as reasoning.
+type content string
+
+func (c *content) UnmarshalJSON(raw []byte) error {
+	if !bytes.HasPrefix(raw, []byte("[")) {
+		return json.Unmarshal(raw, (*string)(c))
+	}
+	var parts []struct{ Type, Text string }
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if p.Type == "text" {
+			*c += content(p.Text)
+		}
+	}
+	return nil
+}
+
+// callPiece is one piece of a call.
+type callPiece struct {
+	openai.ToolCall
+	Added json.RawMessage `json:"extra_content,omitempty"` // such as the signatures of Gemini, which must come back with the call
+}
+
+// chatRequest is a request to the model. go-openai does not know the field added.
+type chatRequest struct {
+	openai.ChatCompletionRequest
+	added map[string]string // by the id of a call in the history: the JSON that the endpoint had added to the call
+}
+
+// source identifies the endpoint and one of its models in stored messages.
+func (c *client) source(model string) string {
+	sum := sha256.Sum256([]byte(strings.TrimRight(c.BaseURL, "/") + "\n" + model))
+	return hex.EncodeToString(sum[:8])
 }
 
 // ask calls the model once and reads the whole answer. write receives the answer's text as it arrives. If ctx ends,
 // ask returns ctx's error. Any other error is a *failure.
-func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named func(string) string, write func(string)) (reply, error) {
+func (c *client) ask(ctx context.Context, r chatRequest, named func(string) string, write func(string)) (reply, error) {
 	w := newWatch(ctx, c.Timeout, c.Idle)
 	defer w.stop()
-	n := &notes{alive: w.alive}
-	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r, write)
+	n := &notes{alive: w.alive, added: r.added}
+	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r.ChatCompletionRequest, write)
 	if ctx.Err() != nil {
 		return reply{}, ctx.Err()
 	}
@@ -92,6 +148,9 @@ func (c *client) ask(ctx context.Context, r openai.ChatCompletionRequest, named 
 	out, f := a.reply(named)
 	if f != nil {
 		return reply{}, f
+	}
+	if out.reasoning != nil {
+		out.reasoning.Source = c.source(r.Model)
 	}
 	out.tokens, out.told = a.tokens, a.told
 	out.told.finish = string(a.finish)
@@ -145,18 +204,23 @@ func (a *assembly) event(raw []byte) error {
 	if !utf8.Valid(raw) { // checked here because decoding would replace invalid characters, even in arguments
 		return again(causeCut, "an event of the stream is not valid UTF-8")
 	}
-	if err := json.Unmarshal(raw, &ch); err != nil {
+	var mismatch *json.UnmarshalTypeError
+	switch err := json.Unmarshal(raw, &ch); {
+	case errors.As(err, &mismatch): // the next answer would have the same form
+		return never(causeEndpoint, "an event of the stream has another form than OpenAI's: "+err.Error())
+	case err != nil:
 		return again(causeCut, "an event of the stream is not a chunk: "+err.Error())
 	}
 	if len(ch.Error) > 0 && !bytes.Equal(ch.Error, []byte("null")) {
 		var api openai.APIError
-		if err := json.Unmarshal(ch.Error, &api); err == nil && api.Message != "" {
+		if json.Unmarshal(ch.Error, &api.Message) == nil || json.Unmarshal(ch.Error, &api) == nil && api.Message != "" {
 			return &api
 		}
 		return again(causeDown, "the server sent an error in the stream: "+cutText(string(ch.Error), 300))
 	}
-	if ch.Usage != nil && ch.Usage.TotalTokens > 0 {
-		a.tokens, a.told.in, a.told.out = ch.Usage.TotalTokens, ch.Usage.PromptTokens, ch.Usage.CompletionTokens
+	var usage openai.Usage
+	if json.Unmarshal(ch.Usage, &usage) == nil && usage.TotalTokens > 0 { // an unreadable usage does not matter
+		a.tokens, a.told.in, a.told.out = usage.TotalTokens, usage.PromptTokens, usage.CompletionTokens
 	}
 	if ch.ID != "" {
 		a.told.id, a.told.model = ch.ID, ch.Model

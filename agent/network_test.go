@@ -41,7 +41,7 @@ func TestOverTheNetwork(t *testing.T) {
 			a := newAgent(d, nil, func(cfg *Config) {
 				cfg.Model = Model{BaseURL: web.URL + "/v1/", Key: "k", Name: scriptedmodel.DefaultModel, HTTP: web.Client()}
 				if c.fault.Hang {
-					cfg.Model.Idle = 50 * time.Millisecond
+					cfg.Model.Timeout = 50 * time.Millisecond
 				}
 			})
 			_, r, err := a.answer(t.Context(), d.brief, false, noWords)

@@ -2,11 +2,13 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
 
 	"countersign/approvers/workflow"
+	"countersign/store"
 )
 
 // reply is one complete answer of the model: tool calls, text for people, or both.
@@ -16,6 +18,8 @@ type reply struct {
 	cut    bool // the text was cut, because it was longer than a limit
 	tokens int  // input and output tokens, as reported by the server; zero: not reported
 	told   told
+	// reasoning must come back to the endpoint with the history. If there is nothing of this kind, reasoning is nil.
+	reasoning *store.Reasoning
 }
 
 // spent returns the number of tokens that the step used, as the server counted. If the server sent no count, spent
@@ -58,7 +62,8 @@ func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	case failedFinishes[a.finish]:
 		return reply{}, again(causeDown, fmt.Sprintf("the answer ended with finish reason %.40q", a.finish))
 	case len(a.calls) > 0:
-		return reply{text: text, calls: a.modelCalls(cut, named)}, nil
+		calls, added := a.modelCalls(cut, named)
+		return reply{text: text, calls: calls, reasoning: a.reasoning(added)}, nil
 	case a.finish == openai.FinishReasonContentFilter:
 		return reply{}, never(causeFilter, "the answer ended with finish reason content_filter")
 	case strings.TrimSpace(text) == "" && cut:
@@ -66,7 +71,19 @@ func (a *assembly) reply(named func(string) string) (reply, *failure) {
 	case strings.TrimSpace(text) == "":
 		return reply{}, again(causeEmpty, fmt.Sprintf("an empty answer with finish reason %.40q", a.finish))
 	}
-	return reply{text: text, cut: cut}, nil
+	return reply{text: text, cut: cut, reasoning: a.reasoning(nil)}, nil
+}
+
+// reasoning returns the parts of the answer that are neither text nor calls. added has the JSON that the endpoint added
+// to each call.
+func (a *assembly) reasoning(added []string) *store.Reasoning {
+	if !slices.ContainsFunc(added, func(s string) bool { return s != "" }) {
+		added = nil
+	}
+	if a.thought.Len() == 0 && added == nil {
+		return nil
+	}
+	return &store.Reasoning{Text: a.thought.String(), Calls: added}
 }
 
 // Messages with which the model learns why a call is invalid.
@@ -80,8 +97,10 @@ const (
 	faultMany     = "a step has at most %d tool calls; this one and %d more were not taken: ask for the rest in the next step"
 )
 
-// modelCalls converts the calls for the workflow, without a change of the arguments.
-func (a *assembly) modelCalls(cut bool, named func(string) string) []workflow.ModelCall {
+// modelCalls converts the calls for the workflow, without a change of the arguments. Some servers send the pieces of a
+// call, and then the whole call again, so a call with the id, tool and arguments of an earlier call is left out. added
+// has the JSON that the endpoint added to each call.
+func (a *assembly) modelCalls(cut bool, named func(string) string) (calls []workflow.ModelCall, added []string) {
 	general := ""
 	if cut {
 		general = faultCut
@@ -89,10 +108,12 @@ func (a *assembly) modelCalls(cut bool, named func(string) string) []workflow.Mo
 	if a.finish == openai.FinishReasonContentFilter {
 		general = faultFilter
 	}
-	out := make([]workflow.ModelCall, 0, len(a.calls))
-	for _, c := range a.calls {
+	room := maxThought
+	for i, c := range a.calls {
 		call := workflow.ModelCall{ID: c.id, Tool: named(c.name), Args: c.args.String(), Fault: general}
 		switch {
+		case i == maxCalls:
+			call.Fault = fmt.Sprintf(faultMany, maxCalls, a.dropped)
 		case call.Fault != "":
 		case c.name == "":
 			call.Fault = faultNameless
@@ -103,10 +124,14 @@ func (a *assembly) modelCalls(cut bool, named func(string) string) []workflow.Mo
 		case strings.ContainsRune(call.Args, '�'):
 			call.Fault = faultLost
 		}
-		out = append(out, call)
+		if call.ID != "" && slices.Contains(calls, call) {
+			continue
+		}
+		if len(c.added) > room {
+			c.added = ""
+		}
+		room -= len(c.added)
+		calls, added = append(calls, call), append(added, c.added)
 	}
-	if len(out) > maxCalls {
-		out[maxCalls].Fault = fmt.Sprintf(faultMany, maxCalls, a.dropped)
-	}
-	return out
+	return calls, added
 }

@@ -40,7 +40,8 @@ const patience = 10 * time.Second
 //
 // A run of a read-only tool without an answer counts as failed. Any other run without an answer is not recorded as a
 // failure, because after a failure, the model could make the call again. The run of an idempotent tool is claimed again
-// and retried with the same key, up to the workflow's limit. For an unprotected tool, people are asked for the outcome.
+// and retried with the same key, up to the workflow's limit. After the first try, an error never counts as a failure,
+// because the first try may have acted. For an unprotected tool, people are asked for the outcome.
 // A run that is interrupted by a shutdown stays in the state executing, and the next process applies the same rules. A
 // pause interrupts a run without a grace period. After the pause, a read-only or idempotent tool runs again. When a
 // person stops the turn, its runs are also interrupted without a grace period, and they are not retried. If a stopped
@@ -136,6 +137,8 @@ func (a *Agent) execute(ctx context.Context, e approvers.Execution, log *slog.Lo
 	case errors.Is(err, ErrOutcomeUnknown), errors.Is(err, errTimeUp), errors.Is(err, errStopping), errors.Is(err, errPanic),
 		errors.Is(err, workflow.ErrPaused), errors.Is(err, workflow.ErrStopped):
 		return finished{}, err
+	case e.Tries > 1 && e.Effect != approvers.ReadOnly:
+		return finished{}, err // the tool may refuse this try because an earlier try has acted, or is still in progress
 	}
 	return over(false, sentence(err, tool.Timeout))
 }

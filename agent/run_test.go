@@ -131,6 +131,40 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// If the outcome of an earlier try is unknown, a later refusal does not mean that nothing was done: the earlier try may
+// have acted, or may still act. So the tool is tried again, and at last people are asked.
+func TestRefusalAfterAnUnclearTry(t *testing.T) {
+	unsure := fmt.Errorf("the request was sent, and then there was no answer in time: %w", ErrOutcomeUnknown)
+	refused := Refused("nothing was done: the server answered 409 Conflict: a request with this key is in progress")
+	for _, c := range []struct {
+		name string
+		errs []error // the errors of the first tries; every later try succeeds
+		runs int
+		want []finished
+	}{
+		{"a refusal, and then an answer", []error{unsure, refused}, 3, []finished{{ok: true, result: "done"}}},
+		{"an error of its own, and then an answer", []error{unsure, errors.New("there is no order A")}, 3, []finished{{ok: true, result: "done"}}},
+		{"only refusals", []error{unsure, refused, refused, refused, refused}, 5, nil}, // the sixth claim is refused
+		{"it can't be tried again", []error{unsure, fmt.Errorf("%w: the server is away", ErrNotRun)}, 2, []finished{{lost: true}}},
+		{"a refusal of the first try", []error{refused}, 1, []finished{{result: refused.Error()}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				runs := 0
+				a, d := runner(func(context.Context, Invocation) (string, error) {
+					if runs++; runs <= len(c.errs) {
+						return "", c.errs[runs-1]
+					}
+					return "done", nil
+				}, "set_price")
+				if err := a.Run(t.Context(), due); err != nil || runs != c.runs || !reflect.DeepEqual(d.results, c.want) {
+					t.Errorf("%v; ran %d times, want %d; recorded %+v, want %+v", err, runs, c.runs, d.results, c.want)
+				}
+			})
+		})
+	}
+}
+
 func TestLongResultsAreCutAndSaySo(t *testing.T) {
 	a, d := runner(func(context.Context, Invocation) (string, error) { return strings.Repeat("é", 1000), nil }, "shop.look_up")
 	a.MaxResult = 101

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +31,10 @@ var (
 	errTooMuch = errors.New("the model's answer is too long")
 )
 
-// notes keeps the parts of a response that the library go-openai does not return.
+// notes keeps the parts of a request that the library go-openai can't send, and the parts of a response that it does
+// not return.
 type notes struct {
+	added       map[string]string // see chatRequest
 	status      int
 	contentType string
 	retryAfter  string
@@ -41,9 +44,9 @@ type notes struct {
 
 type notesKey struct{}
 
-// doer sends the requests of the library go-openai. doer stores notes on the response, limits the size of the response,
-// and passes on only the data lines of a stream. doer drops keep-alive comments, because go-openai would parse a
-// comment and a following error together, and would miss the error.
+// doer sends the requests of the library go-openai. doer completes the messages of a request, stores notes on the
+// response, limits the size of the response, and passes on only the data lines of a stream. doer drops keep-alive
+// comments, because go-openai accepts only a few of them.
 type doer struct {
 	client *http.Client
 	key    *atomic.Pointer[string] // replaces the key in the request, unless its value is nil
@@ -54,13 +57,18 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+*key)
 	}
 	tracing.Inject(r.Context(), tracing.Header(r.Header))
-	resp, err := d.client.Do(r)
-	if err != nil {
-		return nil, err
-	}
 	n, _ := r.Context().Value(notesKey{}).(*notes)
 	if n == nil {
 		n = &notes{}
+	}
+	if r.Method == http.MethodPost {
+		if err := complete(r, n.added); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := d.client.Do(r)
+	if err != nil {
+		return nil, err
 	}
 	n.status, n.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
 	n.retryAfter, n.date = resp.Header.Get("Retry-After"), resp.Header.Get("Date")
@@ -74,6 +82,58 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &dataLines{lines: bufio.NewReaderSize(body, 64<<10), body: resp.Body, alive: n.alive, left: maxStream}
 	return resp, nil
+}
+
+// complete changes the messages of the model that are in a request's history. added is the field of chatRequest.
+//
+// go-openai omits empty texts. But some servers refuse a message without content, and some refuse null. So complete adds
+// an empty text. If the history has reasoning, a server may require reasoning in each message of the model, so complete
+// also adds an empty reasoning.
+func complete(r *http.Request, added map[string]string) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var request map[string]json.RawMessage
+	var messages []map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(body, &request), json.Unmarshal(request["messages"], &messages)); err != nil {
+		return err
+	}
+	reasons := slices.ContainsFunc(messages, func(m map[string]json.RawMessage) bool { return m["reasoning_content"] != nil })
+	for _, m := range messages {
+		if string(m["role"]) != `"assistant"` {
+			continue
+		}
+		if m["content"] == nil {
+			m["content"] = json.RawMessage(`""`)
+		}
+		if reasons && m["reasoning_content"] == nil {
+			m["reasoning_content"] = json.RawMessage(`""`)
+		}
+		if m["tool_calls"] == nil {
+			continue
+		}
+		var calls []callPiece
+		if err := json.Unmarshal(m["tool_calls"], &calls); err != nil {
+			return err
+		}
+		for i := range calls {
+			calls[i].Added = json.RawMessage(added[calls[i].ID])
+		}
+		if m["tool_calls"], err = json.Marshal(calls); err != nil {
+			return err
+		}
+	}
+	if request["messages"], err = json.Marshal(messages); err != nil {
+		return err
+	}
+	if body, err = json.Marshal(request); err != nil {
+		return err
+	}
+	r.ContentLength = int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, err = r.GetBody()
+	return err
 }
 
 // Some endpoints send an error with status 200 instead of a stream. errorAsEvent turns such an error into the only
@@ -112,8 +172,12 @@ func (d *dataLines) Read(p []byte) (int, error) {
 		if d.alive != nil && len(line) > 0 {
 			d.alive()
 		}
-		if bytes.HasPrefix(line, []byte("data:")) {
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 			d.ready = line
+			if data = bytes.TrimSpace(data); bytes.HasPrefix(data, []byte(`{"error":`)) {
+				// go-openai looks for these bytes, and would lose an error that is only a text. A space prevents this.
+				d.ready = fmt.Appendf(nil, "data: { %s\n", data[1:])
+			}
 			continue
 		}
 		if err != nil {
@@ -148,7 +212,8 @@ func (d *dataLines) line() ([]byte, error) {
 
 func (d *dataLines) Close() error { return d.body.Close() }
 
-// watch ends the context of a model call if the whole answer takes too long, or if no data arrives for too long.
+// watch ends the context of a model call if the whole answer takes too long, or if no data arrives for too long after
+// the first data. A model may read a long prompt or reason for minutes before it sends anything.
 type watch struct {
 	ctx   context.Context
 	stop  func() // releases the context and the timer of the model call
@@ -162,7 +227,8 @@ const afterFinish = 2 * time.Second
 func newWatch(ctx context.Context, whole, idle time.Duration) *watch {
 	ctx, cancelWhole := context.WithTimeoutCause(ctx, whole, fmt.Errorf("%w (%s)", errSlow, whole))
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &watch{ctx: ctx, idle: idle, timer: time.AfterFunc(idle, func() { cancel(fmt.Errorf("%w (%s)", errIdle, idle)) })}
+	w := &watch{ctx: ctx, idle: idle, timer: time.AfterFunc(whole, func() { cancel(fmt.Errorf("%w (%s)", errIdle, idle)) })}
+	w.timer.Stop()
 	w.stop = func() {
 		w.timer.Stop()
 		cancel(nil)
@@ -171,7 +237,7 @@ func newWatch(ctx context.Context, whole, idle time.Duration) *watch {
 	return w
 }
 
-// alive restarts the idle timer. It is called when data arrives.
+// alive starts the idle timer again. It is called when data arrives.
 func (w *watch) alive() { w.timer.Reset(w.idle) }
 
 // whole marks the answer as complete.

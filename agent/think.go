@@ -51,9 +51,9 @@ func (a *Agent) step(ctx context.Context, b workflow.Brief) error {
 	log.InfoContext(ctx, "model answered", "calls", len(r.calls), "text_bytes", len(r.text), "given_tokens", q.tokens, "given_turns_left_out", q.dropped,
 		"took", a.Now().Sub(began))
 	if len(r.calls) > 0 {
-		return a.Turns.Propose(ctx, workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q)})
+		return a.Turns.Propose(ctx, workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Text: r.text, Calls: r.calls, Authors: q.authors, Tokens: r.spent(q), Reasoning: r.reasoning})
 	}
-	return a.Turns.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last), r.spent(q))
+	return a.Turns.Answer(ctx, b.Turn.ID, b.Turn.Step, a.finalText(b, r, last), r.reasoning, r.spent(q))
 }
 
 func (a *Agent) maxSteps(agent approvers.Agent) int {
@@ -80,20 +80,26 @@ func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write func(string)) (modelRequest, reply, error) {
 	name := or(b.Agent.Model, a.model.Name)
 	tools := a.offered(b)
-	budget := a.budget(name)
+	source := "" // without tools, no endpoint needs reasoning, and some refuse it
+	if len(tools) > 0 {
+		source = a.model.source(name)
+	}
+	b.Messages = reasoningOf(source, b.Messages)
+	taken := toolsTokens(tools)
+	budget := a.budget(name, taken)
 	q := compose(b, tools, budget, a.Now(), last)
 	for shrunk := false; ; shrunk = true {
 		r, err := a.askModel(ctx, b, name, q, request(name, q, tools, last), write)
 		var f *failure
 		if !errors.As(err, &f) || f.cause != causeLong {
 			if err == nil && shrunk {
-				a.learn(name, budget)
+				a.learn(name, budget+taken)
 			}
 			return q, r, err
 		}
-		// Each retry uses six tenths of the refused size. After five retries, the size is less than a tenth of the
-		// first size.
-		budget = min(budget, q.tokens) * 6 / 10
+		// Each retry uses six tenths of the refused messages. After five retries, the messages have less than a tenth
+		// of the first size.
+		budget = min(budget, q.tokens-taken) * 6 / 10
 		less := compose(b, tools, budget, a.Now(), last)
 		if less.tokens >= q.tokens {
 			return q, r, err
@@ -114,7 +120,7 @@ func (a *Agent) offered(b workflow.Brief) []registered {
 	return out
 }
 
-func request(model string, q modelRequest, tools []registered, last bool) openai.ChatCompletionRequest {
+func request(model string, q modelRequest, tools []registered, last bool) chatRequest {
 	r := openai.ChatCompletionRequest{Model: model, Messages: q.messages, Stream: true}
 	for _, t := range tools {
 		r.Tools = append(r.Tools, openai.Tool{
@@ -125,24 +131,26 @@ func request(model string, q modelRequest, tools []registered, last bool) openai
 	if last && len(tools) > 0 {
 		r.ToolChoice = "none"
 	}
-	return r
+	return chatRequest{r, q.added}
 }
 
-// budget returns the token budget for a model. After the model has refused a request as too long, and has answered a
-// shorter request, the budget is smaller than the configured budget.
-func (a *Agent) budget(model string) int {
+// budget returns the token budget for the messages of a request to a model. taken is the size of the tools. If the model
+// has refused a request as too long, and has answered a shorter request, the budget may be smaller than the configured
+// budget.
+func (a *Agent) budget(model string, taken int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if n, ok := a.budgets[model]; ok {
-		return n
+		return min(a.HistoryTokens, n-taken)
 	}
 	return a.HistoryTokens
 }
 
-func (a *Agent) learn(model string, budget int) {
+// learn stores how many tokens a model accepts, including the tools.
+func (a *Agent) learn(model string, tokens int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.budgets[model] = budget
+	a.budgets[model] = tokens
 }
 
 // failed handles a failed model call: it schedules a retry, or ends the turn with a sentence for people.

@@ -2,14 +2,19 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	openai "github.com/sashabaranov/go-openai"
 
 	"countersign/approvers/workflow"
 	"countersign/internal/demo/scriptedmodel"
@@ -74,6 +79,110 @@ func TestThinkAsks(t *testing.T) {
 	}
 	if len(d.answers) != 1 || d.answers[0] != "All right." {
 		t.Errorf("%q", d.answers)
+	}
+}
+
+// The history that an endpoint gets has the reasoning of its own earlier answers, and the JSON that it had added to
+// calls. Each message of the model has a content. Another endpoint, or another model, gets only the content.
+func TestReasoningGoesBack(t *testing.T) {
+	const signature = `{"google":{"thought_signature":"c2ln<&>"}}`
+	call := func(id, added string) string {
+		return `{"index":` + id + `,"id":"c` + id + `","function":{"name":"shop_look_up","arguments":"{}"}` + added + `}`
+	}
+	first := stream(delta(`{"reasoning_content":"First I "}`, ""), delta(`{"reasoning_content":"look."}`, ""),
+		delta(calls(call("0", `,"extra_content":`+signature), call("0", ""), call("1", "")), "tool_calls"), "[DONE]")
+	d := &fakeWorkflow{brief: asked("What is in the shop?")}
+	if err := newAgent(d, answers(200, nil, strings.NewReader(first))).Think(t.Context(), timer); err != nil || len(d.proposals) != 1 {
+		t.Fatalf("%v %+v", err, d)
+	}
+	r := d.proposals[0].Reasoning
+	if r == nil || r.Text != "First I look." || len(d.proposals[0].Calls) != 2 || !slices.Equal(r.Calls, []string{signature, ""}) {
+		t.Fatalf("%+v of %+v", r, d.proposals[0].Calls)
+	}
+	step := store.Message{Conversation: "conv_1", Seq: 2, Turn: "turn_1", Step: 1, Role: store.RoleAssistant, State: store.MessageTaken, Calls: 2, Reasoning: r}
+	d.brief.Messages = append(d.brief.Messages, step)
+	for i, c := range d.proposals[0].Calls {
+		d.brief.Calls["turn_1"] = append(d.brief.Calls["turn_1"], store.Call{ID: fmt.Sprint("call_", i), ModelID: c.ID, Step: 1, Index: i, Tool: c.Tool, Args: c.Args, Outcome: "executed", Result: "ok"})
+	}
+	d.brief.Messages = append(d.brief.Messages,
+		store.Message{Conversation: "conv_1", Seq: 3, Turn: "turn_1", Step: 2, Role: store.RoleAssistant, State: store.MessageTaken, Text: "Nothing."},
+		store.Message{Conversation: "conv_1", Seq: 4, Turn: "turn_2", Role: store.RoleUser, State: store.MessageTaken, Author: "T1/U1", Text: "And now?"})
+	d.brief.Turn.ID = "turn_2"
+	for _, c := range []struct {
+		name   string
+		change func(*Config)
+		own    bool
+	}{
+		{"the same", func(*Config) {}, true},
+		{"with another slash", func(c *Config) { c.Model.BaseURL += "/" }, true},
+		{"another model", func(c *Config) { c.Model.Name = "n" }, false},
+		{"another endpoint", func(c *Config) { c.Model.BaseURL = "http://other.invalid/v1" }, false},
+		{"without tools", func(c *Config) { c.Tools = new(Registry) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var body struct {
+				Messages []struct {
+					Role      string
+					Content   *string
+					Reasoning *string `json:"reasoning_content"`
+					Calls     []struct {
+						ID    string
+						Added *json.RawMessage `json:"extra_content"`
+					} `json:"tool_calls"`
+				}
+			}
+			d.reasoning = nil
+			a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
+				raw := must(io.ReadAll(r.Body))
+				if err := json.Unmarshal(raw, &body); err != nil || r.ContentLength != int64(len(raw)) {
+					t.Errorf("%v; %d bytes were announced, %d sent", err, r.ContentLength, len(raw))
+				}
+				return answers(200, nil, strings.NewReader(stream(delta(`{"reasoning_content":"Hm."}`, ""), delta(says("Still nothing."), "stop"))))(r)
+			}), c.change)
+			if err := a.Think(t.Context(), timer); err != nil || len(body.Messages) != 7 {
+				t.Fatalf("%v, %+v", err, body.Messages)
+			}
+			step, answer := body.Messages[2], body.Messages[5]
+			if step.Content == nil || *step.Content != "" || answer.Content == nil || *answer.Content != "Nothing." || len(step.Calls) != 2 || step.Calls[0].ID != "c0" {
+				t.Errorf("%+v %+v", step, answer)
+			}
+			if own := step.Reasoning != nil && *step.Reasoning == "First I look." && answer.Reasoning != nil && *answer.Reasoning == ""; own != c.own {
+				t.Errorf("%v %v", step.Reasoning, answer.Reasoning)
+			}
+			if added := step.Calls[0].Added; (added != nil) != c.own || c.own && !sameJSON(string(*added), signature) || step.Calls[1].Added != nil {
+				t.Errorf("%+v", step.Calls)
+			}
+			if got := d.reasoning; len(got) != 1 || got[0] == nil || got[0].Text != "Hm." || c.own && got[0].Source != r.Source {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func sameJSON(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// Reasoning and added JSON that are longer than their limits are cut, because they are stored with the step.
+func TestReasoningIsBounded(t *testing.T) {
+	long := strings.Repeat("é", maxThought)
+	added := func(n int) string { return `"` + strings.Repeat("s", n) + `"` }
+	call := func(i, n int) string {
+		return fmt.Sprintf(`{"index":%d,"id":"c%d","function":{"name":"shop_look_up","arguments":"{}"},"extra_content":%s}`, i, i, added(n))
+	}
+	got, err := askBody(strings.NewReader(stream(delta(`{"reasoning_content":"`+long+`"}`, ""), delta(calls(call(0, 100), call(1, maxThought-100), call(2, 100)), "tool_calls"))))
+	if err != nil || got.reasoning == nil {
+		t.Fatalf("%v", err)
+	}
+	if text := got.reasoning.Text; len(text) > maxThought || !strings.HasPrefix(long, text) || len(text) < maxThought-4 {
+		t.Errorf("%d bytes of reasoning", len(text))
+	}
+	if want := []string{added(100), "", added(100)}; !slices.Equal(got.reasoning.Calls, want) {
+		t.Errorf("%d calls", len(got.reasoning.Calls))
+	}
+	if got, err := askBody(strings.NewReader(stream(delta(says("Hello"), "stop")))); err != nil || got.reasoning != nil {
+		t.Errorf("%v, %+v", err, got.reasoning)
 	}
 }
 
@@ -204,6 +313,17 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// Some models accept tools only through another API of OpenAI. go-openai refuses their requests, and a repetition would
+// not help.
+func TestModelThatTakesNoTools(t *testing.T) {
+	d := &fakeWorkflow{brief: asked("Refund A")}
+	sent := 0
+	a := newAgent(d, tripper(func(*http.Request) (*http.Response, error) { sent++; return nil, errReset }), func(c *Config) { c.Model.Name = openai.GPT6Astra })
+	if err := a.Think(t.Context(), timer); err != nil || sent > 0 || len(d.stops) != 1 || d.stops[0] != (stop{sentences[causeModel], true}) {
+		t.Errorf("%v; %d requests, %+v, %v", err, sent, d.stops, d.postponed)
+	}
+}
+
 // drip is a body that returns a piece at a time.
 type drip struct {
 	ctx    context.Context
@@ -235,7 +355,9 @@ func TestSlowStreams(t *testing.T) {
 	}{
 		{"slow but alive", []string{text, text, text, last, stream("[DONE]")}, 80 * time.Second, true, 0},
 		{"comments are a sign of life", []string{": wait\n\n", ": wait\n\n", text, last, stream("[DONE]")}, 70 * time.Second, true, 0},
-		{"silent between pieces", []string{text, text, last}, 91 * time.Second, false, 90 * time.Second},
+		{"silent between pieces", []string{text, text, last}, 91 * time.Second, false, (91 + 90) * time.Second},
+		{"a late beginning", []string{text + text + last, stream("[DONE]")}, 280 * time.Second, true, 0},
+		{"no beginning", []string{text}, time.Hour, false, 10 * time.Minute},
 		{"too slow as a whole", []string{text, text, text, text, text, text, text, last}, 80 * time.Second, false, 5 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {

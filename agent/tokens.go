@@ -28,7 +28,7 @@ const (
 )
 
 func messageTokens(m openai.ChatCompletionMessage) int {
-	n := perMessage + estimate(m.Content)
+	n := perMessage + estimate(m.Content) + estimate(m.ReasoningContent)
 	for _, c := range m.ToolCalls {
 		n += perCall + estimate(c.ID) + estimate(c.Function.Name) + estimate(c.Function.Arguments)
 	}

@@ -37,7 +37,8 @@ type Tool struct {
 	// The model receives the returned text, which is JSON or plain text. An error means that nothing was done. The model
 	// and people read the error's text, so the text should be one sentence without secrets. If the function does not know
 	// whether it acted, its error must wrap ErrOutcomeUnknown. Then an idempotent tool runs again, and the run of a
-	// read-only tool counts as failed. For any other tool, people are asked for the outcome.
+	// read-only tool counts as failed. For any other tool, people are asked for the outcome. If an idempotent tool runs
+	// again, every error counts as an unknown outcome, because the earlier run may have acted.
 	Run func(ctx context.Context, in Invocation) (string, error)
 	// Asks marks a tool whose calls are answered by the people of the conversation. The Run of such a tool is nil. The
 	// arguments are a question and, optionally, options.

@@ -29,7 +29,7 @@ var causeNames = map[cause]string{
 }
 
 // askModel makes one model call within a span, and counts the call.
-func (a *Agent) askModel(ctx context.Context, b workflow.Brief, name string, q modelRequest, r openai.ChatCompletionRequest, write func(string)) (reply, error) {
+func (a *Agent) askModel(ctx context.Context, b workflow.Brief, name string, q modelRequest, r chatRequest, write func(string)) (reply, error) {
 	ctx, span := tracing.Start(ctx, tracing.SpanChat+" "+name, tracing.Client, a.model.endpoint...)
 	span.Set(
 		tracing.String(tracing.Operation, "chat"), tracing.String(tracing.Provider, "openai"), tracing.String(tracing.RequestModel, name),

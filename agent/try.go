@@ -27,7 +27,7 @@ func Try(ctx context.Context, m Model) (Trial, error) {
 	m.Timeout, m.Idle = tryTime, tryTime
 	c := newClient(m, time.Now, slog.New(slog.DiscardHandler))
 	began := time.Now()
-	r, err := c.ask(ctx, openai.ChatCompletionRequest{
+	r, err := c.ask(ctx, chatRequest{ChatCompletionRequest: openai.ChatCompletionRequest{
 		Model: m.Name,
 		Messages: []openai.ChatCompletionMessage{
 			{Role: openai.ChatMessageRoleSystem, Content: "This is a test of the connection. Call the tool " + tryTool + " with ok set to true, and say nothing."},
@@ -37,7 +37,7 @@ func Try(ctx context.Context, m Model) (Trial, error) {
 			Name: tryTool, Description: "Answers the test.",
 			Parameters: json.RawMessage(`{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}`),
 		}}},
-	}, func(name string) string { return name }, noDraft{}.Write)
+	}}, func(name string) string { return name }, noDraft{}.Write)
 	t := Trial{Took: time.Since(began), Called: len(r.calls) > 0 && r.calls[0].Tool == tryTool, Tokens: r.tokens}
 	if ctx.Err() != nil {
 		return t, ctx.Err()

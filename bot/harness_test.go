@@ -217,7 +217,7 @@ func (h *harness) think(ctx context.Context, t store.Timer) error {
 		if h.answer != "" {
 			text = h.answer
 		}
-		return h.workflow.Turns.Answer(ctx, b.Turn.ID, b.Turn.Step, text, 1)
+		return h.workflow.Turns.Answer(ctx, b.Turn.ID, b.Turn.Step, text, nil, 1)
 	}
 	p := workflow.Proposal{Turn: b.Turn.ID, Step: b.Turn.Step, Authors: b.Turn.Requesters}
 	for i, line := range strings.Split(last, "\n") {

@@ -84,6 +84,16 @@ type Message struct {
 	// MessageEdit records that a person edited or deleted the message in Slack after the model received it. Otherwise,
 	// MessageEdit is nil. Text is always the text that the model received.
 	MessageEdit *approvers.MessageEdit `json:"reworded,omitempty"`
+	// Reasoning is for RoleAssistant. If the model's endpoint added nothing to its answer, Reasoning is nil.
+	Reasoning *Reasoning `json:"reasoning,omitempty"`
+}
+
+// Reasoning has the parts of a model's answer that are neither text nor calls. Some endpoints refuse a history without
+// them. Nobody else gets them.
+type Reasoning struct {
+	Source string   `json:"source"`          // identifies the endpoint and the model
+	Text   string   `json:"text,omitempty"`  // the model's reasoning
+	Calls  []string `json:"calls,omitempty"` // for each call of the step, the JSON that the endpoint added to it; empty: nothing
 }
 
 // Call is one tool call of a step, with one result.

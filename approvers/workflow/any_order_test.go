@@ -124,7 +124,7 @@ func (c *chaos) think(t *rapid.T) {
 	}
 	switch rapid.IntRange(0, 6).Draw(t, "reply") {
 	case 0:
-		c.fine(t, c.Turns.Answer(c.ctx(), turn, b.Turn.Step, "Done.", 1))
+		c.fine(t, c.Turns.Answer(c.ctx(), turn, b.Turn.Step, "Done.", nil, 1))
 		c.follow(turn)
 	case 1:
 		c.fine(t, c.Turns.Stop(c.ctx(), turn, b.Turn.Step, "no", rapid.Bool().Draw(t, "retry")))

@@ -19,7 +19,7 @@ func TestTokensOfADay(t *testing.T) {
 	for range 2 { // with 999 tokens used, one more call is made, even if it needs many tokens
 		turn := h.say(alice, "a question").Turn
 		b := h.begin(turn)
-		h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "an answer", 999))
+		h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "an answer", nil, 999))
 	}
 	turn := h.say(alice, "one more").Turn
 	if _, err := h.Turns.Begin(h.ctx(), turn); !errors.Is(err, workflow.ErrNotDue) {

@@ -83,7 +83,7 @@ func (w *environment) think(ctx context.Context, t store.Timer) error {
 	if b.Turn.Step == 1 && len(w.then) > 0 {
 		return w.Turns.Propose(ctx, workflow.Proposal{Turn: t.Ref, Step: 1, Text: "And now the rest.", Calls: calls(w.then...), Authors: []approvers.PersonID{alice.ID}})
 	}
-	return w.Turns.Answer(ctx, t.Ref, b.Turn.Step, "Done.", 1)
+	return w.Turns.Answer(ctx, t.Ref, b.Turn.Step, "Done.", nil, 1)
 }
 
 func (w *environment) runTool(ctx context.Context, t store.Timer) error {

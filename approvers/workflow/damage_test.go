@@ -206,7 +206,7 @@ func (w wreckage) try(t *testing.T, file []byte) (out trial) {
 			store.TimerThink: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
 				b, err := h.Turns.Begin(ctx, timer.Ref)
 				if err == nil {
-					err = h.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
+					err = h.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", nil, 1)
 				}
 				return err
 			}},

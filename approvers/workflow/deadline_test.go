@@ -364,6 +364,26 @@ func TestHarmlessRunsAreTakenUpAgain(t *testing.T) {
 	}
 }
 
+// The people who are asked about a run read why its outcome is unknown. If no process stopped, no try gave a clear
+// answer.
+func TestTriesUsedUp(t *testing.T) {
+	for restarted, want := range map[bool]approvers.Loss{false: approvers.LossUnclear, true: approvers.LossStopped} {
+		h := newHarness(t)
+		c := h.propose(h.say(alice, "x").Turn, `update_address {}`)[0]
+		for run := true; run; {
+			var err error
+			_, run, err = h.Runs.Claim(h.ctx(), c.Execution)
+			h.ok(err)
+			if restarted && run {
+				h.reopen()
+			}
+		}
+		if e := h.execution(c.Execution); e.State != approvers.ExecutionUnknown || e.Tries != 5 || e.Loss != want {
+			t.Errorf("restarted %t: %s after %d tries, because it is %s; want %s", restarted, e.State, e.Tries, e.Loss, want)
+		}
+	}
+}
+
 // TestRecoverShares checks that a run is recovered when this process takes over the run's share. A run is also
 // recovered if this process had the share earlier, lost it, and cancelled the run's handler. Runs in other shares do
 // not change.

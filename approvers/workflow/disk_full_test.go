@@ -61,7 +61,7 @@ func TestFullDisk(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return w.Turns.Answer(ctx, turn, b.Turn.Step, "Done.", 1)
+			return w.Turns.Answer(ctx, turn, b.Turn.Step, "Done.", nil, 1)
 		}}})
 		w.pass(time.Hour)
 		if asked != 1 || w.Full().IsZero() {

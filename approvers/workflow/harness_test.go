@@ -350,7 +350,7 @@ func (h *harness) due() {
 func (h *harness) answer(turn string) {
 	h.t.Helper()
 	b := h.begin(turn)
-	h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "Done.", 1))
+	h.ok(h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "Done.", nil, 1))
 }
 
 // h.kinds returns the kinds of an audit chain's records as one string.

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -202,6 +203,26 @@ func TestModelIDsAreMadeUnique(t *testing.T) {
 	}
 }
 
+// The next model call gets the reasoning of each earlier step, also after a restart and in later turns.
+func TestReasoningIsStored(t *testing.T) {
+	h := newHarness(t)
+	turn := h.say(alice, "search").Turn
+	of := func(text string, calls ...string) *store.Reasoning {
+		return &store.Reasoning{Source: "m", Text: text, Calls: calls}
+	}
+	h.ok(h.Turns.Propose(h.ctx(), workflow.Proposal{Turn: turn, Step: h.begin(turn).Turn.Step, Calls: calls(`search_orders {}`), Reasoning: of("I look.", `{"a":1}`)}))
+	h.run(h.callsOf(turn)[0].Execution, "found")
+	h.reopen()
+	h.ok(h.Turns.Answer(h.ctx(), turn, h.begin(turn).Turn.Step, "Found.", of("That is all."), 1))
+	var got []*store.Reasoning
+	for _, m := range h.begin(h.say(alice, "and now?").Turn).Messages {
+		got = append(got, m.Reasoning)
+	}
+	if want := []*store.Reasoning{nil, of("I look.", `{"a":1}`), of("That is all."), nil}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v; want %+v", got, want)
+	}
+}
+
 // TestAStepIsTakenOnce checks that a second Propose of the same step changes nothing.
 func TestAStepIsTakenOnce(t *testing.T) {
 	h := newHarness(t)
@@ -211,7 +232,7 @@ func TestAStepIsTakenOnce(t *testing.T) {
 	h.ok(h.Turns.Propose(h.ctx(), p))
 	for name, again := range map[string]func() error{
 		"propose":  func() error { return h.Turns.Propose(h.ctx(), p) },
-		"answer":   func() error { return h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "x", 1) },
+		"answer":   func() error { return h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "x", nil, 1) },
 		"stop":     func() error { return h.Turns.Stop(h.ctx(), turn, b.Turn.Step, "x", true) },
 		"postpone": func() error { return h.Turns.Postpone(h.ctx(), turn, b.Turn.Step, h.clock.Now()) },
 		"begin":    func() error { _, err := h.Turns.Begin(h.ctx(), turn); return err },

@@ -548,7 +548,7 @@ func (r *leaseReplica) think(ctx context.Context, timer store.Timer) error {
 	}
 	r.takes(ctx, 4*time.Second)
 	if b.Turn.Step > 0 {
-		return r.workflow.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
+		return r.workflow.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", nil, 1)
 	}
 	var specs []string
 	for range 1 + r.s.chance(3) {

@@ -254,5 +254,5 @@ func TestTheThreadGoes(t *testing.T) {
 	if !h.conversation(heard.Conversation).Gone {
 		t.Error("the thread is not gone")
 	}
-	h.ok(h.Turns.Answer(h.ctx(), heard.Turn, b.Turn.Step, "Done.", 1))
+	h.ok(h.Turns.Answer(h.ctx(), heard.Turn, b.Turn.Step, "Done.", nil, 1))
 }

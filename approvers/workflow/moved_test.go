@@ -49,7 +49,7 @@ func TestMovedStore(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return w.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
+			return w.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", nil, 1)
 		}}})
 		m.gone.Store(true)
 		w.pass(time.Second)

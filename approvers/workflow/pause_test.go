@@ -47,7 +47,7 @@ func TestPauseHoldsEverything(t *testing.T) {
 	h.wantState(cs[1].Request, approvers.Approved)
 	_, err := h.Turns.Begin(h.ctx(), thinking)
 	wantPaused(t, err)
-	wantPaused(t, h.Turns.Answer(h.ctx(), thinking, brief.Turn.Step, "Too late.", 1))
+	wantPaused(t, h.Turns.Answer(h.ctx(), thinking, brief.Turn.Step, "Too late.", nil, 1))
 	wantPaused(t, h.Turns.Propose(h.ctx(), workflow.Proposal{Turn: thinking, Step: brief.Turn.Step, Calls: calls(`search_orders {}`)}))
 	wantPaused(t, h.Turns.Stop(h.ctx(), thinking, brief.Turn.Step, "it failed", true))
 	wantPaused(t, h.Turns.Postpone(h.ctx(), thinking, brief.Turn.Step, h.clock.Now()))

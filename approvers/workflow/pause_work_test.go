@@ -55,7 +55,7 @@ func TestPauseStopsTheWork(t *testing.T) {
 					return until(ctx, "thought")
 				}
 				l.add("answered")
-				return w.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", 1)
+				return w.Turns.Answer(ctx, timer.Ref, b.Turn.Step, "Done.", nil, 1)
 			}},
 			store.TimerRun: {Concurrency: 4, Handle: func(ctx context.Context, timer store.Timer) error {
 				e, run, err := w.Runs.Claim(ctx, timer.Ref)

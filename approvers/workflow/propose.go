@@ -29,6 +29,8 @@ type Proposal struct {
 	Calls   []ModelCall
 	Authors []approvers.PersonID // the authors of all messages in the prompt
 	Tokens  int                  // how many tokens the model call used
+	// Reasoning is stored with the step. Reasoning may be nil.
+	Reasoning *store.Reasoning
 }
 
 // Propose stores a step and its calls. For each call, Propose determines whether the call runs, waits for approval, or
@@ -49,7 +51,7 @@ func (w *Turns) Propose(ctx context.Context, p Proposal) error {
 		conv.Messages++
 		m := store.Message{
 			Conversation: conv.ID, Seq: conv.Messages, Turn: turn.ID, Step: turn.Step, Role: store.RoleAssistant,
-			State: store.MessageTaken, Text: p.Text, Calls: len(p.Calls), At: t.now,
+			State: store.MessageTaken, Text: p.Text, Calls: len(p.Calls), At: t.now, Reasoning: p.Reasoning,
 		}
 		if err := t.PutMessage(m); err != nil {
 			return err

@@ -103,7 +103,7 @@ func TestSalvagedWithoutMessages(t *testing.T) {
 		Store: s, Policy: func() *approvers.Policy { return policy("policy-1") }, Tools: newToolbox(), Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return time.Date(2000, 1, 1, 0, 30, 0, 0, time.UTC) }, // before the salvage in faked time
 	})
-	if err := wf.Turns.Answer(t.Context(), done.Turn, done.Step, "Done.", 1); err != nil {
+	if err := wf.Turns.Answer(t.Context(), done.Turn, done.Step, "Done.", nil, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

@@ -36,7 +36,7 @@ func TestStopWhileThinking(t *testing.T) {
 	b := h.begin(turn)
 	next := h.say(alice, "something else")
 	h.ok(h.stop(bob, turn))
-	if err := h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "too late", 1); !errors.Is(err, workflow.ErrNotDue) {
+	if err := h.Turns.Answer(h.ctx(), turn, b.Turn.Step, "too late", nil, 1); !errors.Is(err, workflow.ErrNotDue) {
 		t.Errorf("an answer after the stop: %v", err)
 	}
 	tn := h.turn(turn)

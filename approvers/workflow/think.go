@@ -162,9 +162,9 @@ func (w *Turns) onStep(ctx context.Context, what, turn string, step int, fn func
 	return err
 }
 
-// Answer ends a turn with the agent's answer. tokens is the cost of the model call. Messages that wait for the end of
-// the turn start the next turn.
-func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, tokens int) error {
+// Answer ends a turn with the agent's answer. reasoning is stored with the answer, and may be nil. tokens is the cost of
+// the model call. Messages that wait for the end of the turn start the next turn.
+func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, reasoning *store.Reasoning, tokens int) error {
 	return w.onStep(ctx, "answer", turn, step, func(t *tx, tn approvers.Turn, conv store.Conversation) error {
 		if err := t.proposals.spend(tn, tokens); err != nil {
 			return err
@@ -176,7 +176,7 @@ func (w *Turns) Answer(ctx context.Context, turn string, step int, text string, 
 		conv.Messages++
 		m := store.Message{
 			Conversation: conv.ID, Seq: conv.Messages, Turn: tn.ID, Step: tn.Step, Role: store.RoleAssistant,
-			State: store.MessageTaken, Text: text, At: t.now,
+			State: store.MessageTaken, Text: text, At: t.now, Reasoning: reasoning,
 		}
 		if err := t.PutMessage(m); err != nil {
 			return err

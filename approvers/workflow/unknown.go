@@ -14,7 +14,7 @@ import (
 )
 
 // maxTries is the maximum number of runs of one execution. An execution runs again only if its last run was
-// interrupted: the process stopped, or a pause began.
+// interrupted (the process stopped, or a pause began), or if an idempotent tool gave no clear answer.
 const maxTries = 5
 
 // recover handles an execution whose run was interrupted: the process stopped, or a pause began. If the run can be
@@ -32,7 +32,11 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if repeatable(*e) && same {
 		return t.start(e, approvers.Execution.Retry)
 	}
-	return false, t.markUnknown(*e, approvers.LossStopped)
+	why := approvers.LossStopped
+	if e.Effect != approvers.Unprotected && e.Owner == t.w.owner {
+		why = approvers.LossUnclear // this process made the last try, and got no clear answer
+	}
+	return false, t.markUnknown(*e, why)
 }
 
 // repeatable reports whether the bot may repeat an interrupted run. If a caller runs the call, the bot can't repeat the

@@ -114,7 +114,7 @@ func (g *growing) make(thread string, finished bool) original {
 			g.t.Fatal("the refund can't be run")
 		}
 		must(wf.Runs.Finish(ctx, o.execution.ID, true, `{"refunded":"49.99"}`))
-		must(wf.Turns.Answer(ctx, heard.Turn, 1, "I refunded $49.99.", 100))
+		must(wf.Turns.Answer(ctx, heard.Turn, 1, "I refunded $49.99.", nil, 100))
 	}
 	return g.read(heard.Turn)
 }

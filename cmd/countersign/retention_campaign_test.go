@@ -210,7 +210,7 @@ func (a *archive) one(ctx context.Context, thread, ending string) (waits string,
 	if ending == "expired" {
 		return heard.Turn, nil
 	}
-	return "", a.workflow.Turns.Answer(ctx, heard.Turn, 1, "That is settled.", 100)
+	return "", a.workflow.Turns.Answer(ctx, heard.Turn, 1, "That is settled.", nil, 100)
 }
 
 // end decides the call of a turn, and runs the call.
@@ -318,7 +318,7 @@ func (a *archive) fill(n int) {
 		}
 	}
 	for _, turn := range waiting {
-		a.ok(a.workflow.Turns.Answer(a.Context(), turn, 1, "Nobody answered.", 100))
+		a.ok(a.workflow.Turns.Answer(a.Context(), turn, 1, "Nobody answered.", nil, 100))
 	}
 }
 

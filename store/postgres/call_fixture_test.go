@@ -253,7 +253,7 @@ func (f *callFixture) think(ctx context.Context, turn string) error {
 		return err
 	}
 	if asked {
-		return f.workflow.Turns.Answer(ctx, turn, 1, "I refunded it.", 100)
+		return f.workflow.Turns.Answer(ctx, turn, 1, "I refunded it.", nil, 100)
 	}
 	if err := f.propose(ctx, turn); err != nil {
 		return err
