@@ -46,7 +46,7 @@ var replicaPoints = func() []string {
 // TestKills. One of the replicas at a time seals the history. When all replicas that have sealed are killed, other
 // replicas must seal the rest. The history must be whole, according to the heads files of all replicas.
 //
-// COUNTERSIGN_REPLICA_KILLS sets the number of kills (20 with CI=true). After about every sixth kill comes another
+// COUNTERSIGN_REPLICA_KILLS sets the number of kills (50 with CI=true). After about every sixth kill comes another
 // fault. Sometimes two replicas are killed at the same moment. The kills are made in rounds, each with its own server,
 // database, workspace and replicas. At most six rounds run concurrently, unless the flag -parallel sets another number.
 // Leases are short, so that the other replicas take over the work of a killed replica before the next kill. On a slow
@@ -56,7 +56,7 @@ func TestReplicas(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
 	pgserver.Find(t) // skips the test without PostgreSQL
-	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 20), testkit.Seed(t)
+	n, seed := testkit.Size(t, "COUNTERSIGN_REPLICA_KILLS", 50), testkit.Seed(t)
 	began := time.Now()
 	var mu sync.Mutex
 	var all figures
