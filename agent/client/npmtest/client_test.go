@@ -163,6 +163,11 @@ cut-poll returns: {"done":"cut-poll"}
 stopped waits for Team Lead until 2026-11-27T10:00:00Z
 stopped throws: This operation was aborted
 stopped-in-pause throws: The operation was aborted due to timeout
+circular returns the tool's result: true
+bigint returns the tool's result: true
+bigint-inside returns the tool's result: true
+surrogate returns the tool's result: true
+bare returns the tool's result: true
 shown: {"type":"content","value":[{"type":"text","text":"shown"}]}
 shown-edited: {"type":"content","value":[{"type":"text","text":"An approver changed the arguments of the call to {\"n\":2}. The reason: half"},{"type":"text","text":"shown-edited"}]}
 shown-rejected: {"type":"text","value":"The call was rejected by Team Lead, and did not run: not now"}
@@ -177,6 +182,17 @@ the tool search is not gated, so settle can't decide about its call
 	}
 	if seen["stopped withdraw"] != 0 || seen["claim-lost claim"] != 1 || seen["busy ask"] != 2 || seen["busy claim"] != 2 || seen["other-bytes claim"] != 0 {
 		t.Errorf("the gateway saw %v", seen)
+	}
+	outcomes := map[string]string{}
+	for _, r := range g.Requests() {
+		outcomes[r.Key] = r.Outcome
+	}
+	for key, want := range map[string]string{
+		"circular": "[object Object]", "bigint": "10", "bigint-inside": "[object Object]", "surrogate": "half \ufffd", "bare": "[object Object]",
+	} { // a result that JSON can't express, or with half of a character, is reported like every other result
+		if got := outcomes[key]; got != "succeeded "+want {
+			t.Errorf("the outcome of %s is %q", key, got)
+		}
 	}
 	if got := g.Requests()[0]; got.Summary != "tests passed" || got.Outcome != `succeeded {"done":"bytes"}` {
 		t.Errorf("%+v", got)

@@ -392,13 +392,21 @@ function object(args: string): string {
   throw new Refusal("The call did not run, because its arguments are not a JSON object.", "refused");
 }
 
+/** Returns a value as people read it. The tool has run, so this function must not throw if the value is not JSON. */
 function text(out: unknown): string {
-  return typeof out === "string" ? out : (JSON.stringify(out) ?? "");
+  if (typeof out === "string") return out;
+  try {
+    return JSON.stringify(out) ?? "";
+  } catch { // such as an object that contains itself, or a BigInt
+    return typeof out === "object" ? Object.prototype.toString.call(out) : String(out);
+  }
 }
 
+/** Shortens a text for people. Replaces each half of a surrogate pair by U+FFFD, because the gateway refuses halves. */
 function cut(s: string, most: number): string {
-  const points = s.length > most ? [...s] : [];
-  return points.length > most ? `${points.slice(0, most - 1).join("")}…` : s;
+  const whole = s.replace(/\p{Surrogate}/gu, "\ufffd"); // with the flag u, the pattern does not match a pair
+  const points = whole.length > most ? [...whole] : [];
+  return points.length > most ? `${points.slice(0, most - 1).join("")}…` : whole;
 }
 
 async function sha256(s: string): Promise<string> {
