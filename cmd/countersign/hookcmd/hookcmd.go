@@ -254,6 +254,7 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [AGENT]",
 		Short: "Finds what lets a coding agent's calls run without being asked about",
 		Long: `Examines the settings of the agents for the user and for this folder, and asks the gateway whether it knows the token.
+If Claude Code has hooks, runs "claude --version", because old versions don't know all events of the hooks.
 
 Exit codes: 0 nothing is wrong · 1 something is wrong`,
 		Example: "  countersign hook doctor claude-code",
@@ -276,7 +277,7 @@ Exit codes: 0 nothing is wrong · 1 something is wrong`,
 			wrong := print(cmd.OutOrStdout(), "Gateway", m.Reach(ctx))
 			some := false
 			for _, a := range agents {
-				list, installed := m.Examine(a)
+				list, installed := m.Examine(ctx, a)
 				if !installed && len(args) == 0 {
 					continue
 				}
