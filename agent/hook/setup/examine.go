@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -217,22 +218,27 @@ func programOf(command string) string {
 // so that the agent runs the hooks, or so that nobody can remove them.
 func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 	var list []Finding
-	off := func(path string, names ...string) {
+	// setting returns the text of a setting in a file, or "".
+	setting := func(path string, names ...string) string {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return
+			return ""
 		}
-		root, err := parse(string(text))
+		n, err := parse(string(text))
 		if err != nil {
-			return
+			return ""
 		}
-		n := root
-		for _, name := range names[:len(names)-1] {
+		for _, name := range names {
 			n, _ = n.get(name)
 		}
-		want, value, _ := strings.Cut(names[len(names)-1], "=")
-		if v, ok := n.get(want); ok && string(text)[v.from:v.to] == value {
-			list = append(list, Finding{Fail, fmt.Sprintf("%s turns hooks off: %s is %s", path, strings.Join(append(slices.Clone(names[:len(names)-1]), want), "."), value), "remove it"})
+		return string(text)[n.from:n.to]
+	}
+	off := func(path string, names ...string) {
+		last := len(names) - 1
+		want, value, _ := strings.Cut(names[last], "=")
+		names = append(slices.Clone(names[:last]), want)
+		if setting(path, names...) == value {
+			list = append(list, Finding{Fail, fmt.Sprintf("%s turns hooks off: %s is %s", path, strings.Join(names, "."), value), "remove it"})
 		}
 	}
 	each := func(user, project string, names ...string) {
@@ -259,6 +265,18 @@ func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 		list = append(list, Finding{Warn, "Codex runs hooks only after somebody has reviewed them, and runs calls until then", "open Codex, run /hooks, and trust the hooks of Countersign; again after each change"})
 	case "gemini":
 		each(filepath.Join(m.Home, ".gemini", "settings.json"), ".gemini/settings.json", "hooksConfig", "enabled=false")
+		for _, scope := range []Scope{User, Project} {
+			path := forms[agent.Name].path(scope, m.Home, m.Folder, m.Getenv)
+			var disabled []string // the names or the commands of hooks
+			if json.Unmarshal([]byte(setting(path, "hooksConfig", "disabled")), &disabled) != nil {
+				continue // there is no such list
+			}
+			for _, name := range disabled {
+				if name == "countersign" || ours(name, agent.Name) {
+					list = append(list, Finding{Fail, fmt.Sprintf("%s turns hooks of Countersign off: hooksConfig.disabled names %s", path, name), "run /hooks enable in Gemini CLI, or remove the name"})
+				}
+			}
+		}
 	case "copilot":
 		each(forms[agent.Name].path(User, m.Home, m.Folder, m.Getenv), ".github/hooks/countersign.json", "disableAllHooks=true")
 		each(filepath.Join(m.Home, ".copilot", "settings.json"), ".github/copilot/settings.json", "disableAllHooks=true")

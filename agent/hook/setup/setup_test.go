@@ -273,6 +273,7 @@ func TestExamine(t *testing.T) {
 		{"gemini", `"timeout": 3600000`, `"timeout": 3600`, "they must be equal"},
 		{"gemini", `"matcher": "*"`, `"matcher": "write_.*"`, "matcher"},
 		{"gemini", `{`, `{"hooksConfig": {"enabled": false},`, "turns hooks off"},
+		{"gemini", `{`, `{"hooksConfig": {"disabled": ["other", "countersign"]},`, "hooksConfig.disabled names countersign"},
 		{"copilot", `"timeoutSec": 3600`, `"wait": 3600`, "has no timeout"},
 		{"copilot", `{`, `{"disableAllHooks": true,`, "turns hooks off"},
 		{"codex", `"PreToolUse"`, `"PreCompact"`, "PreToolUse is missing"},
@@ -310,6 +311,36 @@ func TestExamine(t *testing.T) {
 		write(t, filepath.Join(m.Home, ".codex", "config.toml"), "[other]\nhooks = false\n[features]\nhooks = true")
 		if list, _ := m.Examine(t.Context(), a); failed(list) {
 			t.Errorf("%+v", list)
+		}
+	})
+	t.Run("a hook of Gemini CLI is switched off", func(t *testing.T) {
+		a, _ := hook.Find("gemini")
+		for _, test := range []struct {
+			disabled func(command string) any
+			off      bool
+		}{
+			{func(string) any { return []string{"countersign"} }, true},
+			{func(command string) any { return []string{"lint", command} }, true},
+			{func(string) any { return []string{"lint"} }, false},
+			{func(string) any { return true }, false}, // not a list
+		} {
+			for _, project := range []bool{false, true} {
+				m := machine(t)
+				tg := target(t, m, a, User, hook.Control)
+				do(t, tg.Install)
+				off, err := json.Marshal(map[string]any{"disabled": test.disabled(tg.command("BeforeTool"))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if project { // the settings of the project switch the user's hook off
+					write(t, filepath.Join(m.Folder, ".gemini", "settings.json"), `{"hooksConfig": `+string(off)+`}`)
+				} else {
+					write(t, tg.Path, strings.Replace(read(t, tg.Path), "{", `{"hooksConfig": `+string(off)+`,`, 1))
+				}
+				if list, _ := m.Examine(t.Context(), a); failed(list) != test.off {
+					t.Errorf("%s: %+v", off, list)
+				}
+			}
 		}
 	})
 	t.Run("two scopes", func(t *testing.T) {
