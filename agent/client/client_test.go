@@ -215,12 +215,13 @@ func TestRepeats(t *testing.T) {
 		{"bad JSON", "ask", 1, "not the JSON"},
 		{"another service", "ask", 1, "not a request"},
 		{"redirect", "ask", 1, "307"},
-		{"unavailable", "claim", 2, ""}, // with this problem, the gateway says that it did nothing
+		{"unavailable", "claim", 1, client.ErrClaimLost.Error()}, // the claim may be stored, and only the answer failed
 		{"proxy", "claim", 1, client.ErrClaimLost.Error()},
 		{"hang up", "claim", 1, client.ErrClaimLost.Error()},
 		{"bad JSON", "claim", 1, client.ErrClaimLost.Error()},
 		{"another service", "claim", 1, client.ErrClaimLost.Error()},
 		{"401", "claim", 1, "unauthorized"},
+		{"unavailable", "report", 2, ""},
 		{"proxy", "report", 2, ""},
 		{"hang up", "report", 2, ""},
 		{"hang up", "withdraw", 2, ""},

@@ -310,3 +310,15 @@ func TestDecisionOfDamagedRequest(t *testing.T) {
 		}
 	}
 }
+
+// If a change is stored, and its request can't be read for the answer, the answer says that the change was made. A client
+// that does not know this would claim again, and would then not know who has used the approval.
+func TestChangeWithoutAnAnswer(t *testing.T) {
+	views := &fakeViews{err: errors.New("the store can't be read")}
+	g := testGateway(t, fakeCallers{mend: func(error) bool { return false }}, views)
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, testRequest(t.Context(), http.MethodPost, "/v1/requests/req_1/claim", `{"args_sha256":"`+hashOf([]byte("{}"))+`"}`))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), problemType+"unavailable") || !strings.Contains(w.Body.String(), "the request was changed") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

@@ -38,6 +38,7 @@ await show("expired", gate, "{}");
 await show("unrun", gate, "{}");
 await show("lost", gate, "{}");
 await show("records-lost", gate, "{}");
+await show("claim-unread", gate, "{}");
 await show("cut-poll", new Countersign({ ...options, patience: 400 }), "{}");
 const end = new AbortController();
 await show("stopped", new Countersign({ ...options, onPending: (request, call) => { console.log(`${call.id} waits for ${request.waits_for} until ${request.expires_at}`); end.abort(); } }), "{}", end.signal);
