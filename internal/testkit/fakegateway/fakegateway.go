@@ -456,6 +456,7 @@ func (g *Gateway) Receipt(tool, args string, expires time.Time) string {
 	}
 	head := encode(map[string]string{"alg": "EdDSA", "kid": "k1", "typ": "countersign-receipt+jwt"}) + "." + encode(map[string]any{
 		"aud": []string{Audience}, "request": "req_1", "tool": tool, "args_sha256": Hash(args), "exp": expires.Unix(), "jti": "req_1",
+		"nbf": time.Now().Unix(),
 	})
 	return head + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(g.key, []byte(head)))
 }
