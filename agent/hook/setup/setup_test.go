@@ -132,6 +132,8 @@ var foreign = map[string]string{
 `,
 	"tabs and a comma at the end": "{\n\t\"theme\": \"dark\",\n\t\"hooks\": {\n\t\t\"PostToolUse\": [\n\t\t\t{\"hooks\": [{\"command\": \"x\"}]},\n\t\t],\n\t},\n}",
 	"one line":                    `{"a":{"b":[1,2.50,"}"]},"hooks":{}}`,
+	"comments in empty values":    "{\n  \"hooks\": { // nothing here yet\n    \"PreToolUse\": [ /* no hooks yet */ ],\n    \"preToolUse\": [\n      // none of Cursor\n    ],\n    \"BeforeTool\": []\n  }\n}\n",
+	"a comment in an empty file":  "{ // nothing here yet\n}\n",
 	"our words":                   `{"note": "countersign hook claude-code", "hooks": {"PreToolUse": [{"hooks": [{"command": "echo countersign hook vim"}]}]}}`,
 }
 
@@ -174,6 +176,11 @@ func TestRoundTrip(t *testing.T) {
 					return
 				}
 				got := read(t, tg.Path)
+				for line := range strings.Lines(text) {
+					if _, comment, ok := strings.Cut(line, "// "); ok && !strings.Contains(got, strings.TrimSpace(comment)) {
+						t.Errorf("the comment %q is gone:\n%s", comment, got)
+					}
+				}
 				// Uninstall also removes empty lists of other programs.
 				if got != text && !strings.Contains(text, `[]`) && !strings.Contains(text, `{}}`) {
 					t.Errorf("got\n%s\nwant\n%s", got, text)
@@ -214,7 +221,7 @@ func TestUninstallAfterChanges(t *testing.T) {
 
 func TestRefusedSettings(t *testing.T) {
 	a, _ := hook.Find("claude-code")
-	for _, text := range []string{"[]", "{", `{"hooks": []}`, `{"hooks": {"PreToolUse": {}}}`, `{"hooks": {"PreToolUse": 1}}`, `{"a" 1}`, `{"a": tru}`, `{} {}`, `{"a": "`, "{/*", "{/*/}"} {
+	for _, text := range []string{"[]", "{", `{"hooks": []}`, `{"hooks": {"PreToolUse": {}}}`, `{"hooks": {"PreToolUse": 1}}`, `{"a" 1}`, `{"a": tru}`, `{} {}`, `{"a": "`, "{/*", "{/*/}", `{"hooks": {}, "hooks": {}}`} {
 		m := machine(t)
 		tg := target(t, m, a, User, hook.Control)
 		write(t, tg.Path, text)
@@ -224,6 +231,17 @@ func TestRefusedSettings(t *testing.T) {
 		if read(t, tg.Path) != text {
 			t.Errorf("%s changed", text)
 		}
+	}
+	// An agent reads only the last of two members with the same name, so nobody can say which hooks are installed.
+	m := machine(t)
+	tg := target(t, m, a, User, hook.Control)
+	do(t, tg.Install)
+	write(t, tg.Path, strings.Replace(read(t, tg.Path), "{", `{"hooks": {},`, 1))
+	if c, err := tg.Uninstall(); err == nil || !strings.Contains(err.Error(), `the member "hooks" is there twice`) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if list, _ := m.Examine(t.Context(), a); !failed(list) {
+		t.Errorf("%+v", list)
 	}
 	gemini, _ := hook.Find("gemini")
 	if _, err := target(t, machine(t), gemini, User, hook.Comfort).Install(); err == nil {
