@@ -190,7 +190,7 @@ func (c *Client) Claim(ctx context.Context, r *Request) (*Request, error) {
 	switch {
 	case err == nil && claimed.ID == r.ID && claimed.ArgsSHA256 == r.ArgsSHA256:
 		return &claimed, nil
-	case errors.As(err, &p) && p.Name() != "":
+	case errors.As(err, &p) && p.Name() != "" && p.Name() != Unavailable: // with Unavailable, the claim may be stored
 		return nil, err
 	case errors.As(err, new(notSentError)):
 		return nil, err

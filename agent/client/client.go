@@ -117,10 +117,10 @@ func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
 	case err == nil:
 		return 0, false
 	case errors.As(err, &p):
-		// Each of the four named problems means that the gateway did nothing. After any other status of 500 or above,
-		// only a repeatable exchange is repeated. After Paused, no exchange is repeated, because a pause lasts until
-		// people end it.
-		again := p.Name() == KeyInFlight || p.Name() == Unavailable || p.Name() == TooManyWaiting || p.Name() == TooManyRequests || e.repeatable && p.Status >= 500 && p.Name() != Paused
+		// Each of the three named problems means that the gateway did nothing. After a status of 500 or above, only a
+		// repeatable exchange is repeated, because the gateway may have stored the change before the failure. After
+		// Paused, no exchange is repeated, because a pause lasts until people end it.
+		again := p.Name() == KeyInFlight || p.Name() == TooManyWaiting || p.Name() == TooManyRequests || e.repeatable && p.Status >= 500 && p.Name() != Paused
 		return max(after, p.RetryAfter), again
 	case errors.As(err, &notSent):
 		return after, true

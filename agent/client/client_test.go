@@ -215,12 +215,13 @@ func TestRepeats(t *testing.T) {
 		{"bad JSON", "ask", 1, "not the JSON"},
 		{"another service", "ask", 1, "not a request"},
 		{"redirect", "ask", 1, "307"},
-		{"unavailable", "claim", 2, ""}, // with this problem, the gateway says that it did nothing
+		{"unavailable", "claim", 1, client.ErrClaimLost.Error()}, // the claim may be stored, and only the answer failed
 		{"proxy", "claim", 1, client.ErrClaimLost.Error()},
 		{"hang up", "claim", 1, client.ErrClaimLost.Error()},
 		{"bad JSON", "claim", 1, client.ErrClaimLost.Error()},
 		{"another service", "claim", 1, client.ErrClaimLost.Error()},
 		{"401", "claim", 1, "unauthorized"},
+		{"unavailable", "report", 2, ""},
 		{"proxy", "report", 2, ""},
 		{"hang up", "report", 2, ""},
 		{"hang up", "withdraw", 2, ""},
@@ -359,6 +360,10 @@ func TestReceipt(t *testing.T) {
 	if err != nil || got.Request != "req_1" {
 		t.Fatalf("%+v, %v", got, err)
 	}
+	issued := time.Unix(got.NotBefore, 0)
+	if _, err := keys.Verify(receipt, fakegateway.Audience, "billing.refund", []byte(args), issued.Add(-30*time.Second)); err != nil {
+		t.Errorf("a clock that is 30 seconds behind the gateway's: %v", err)
+	}
 	head, rest, _ := strings.Cut(receipt, ".")
 	body, signature, _ := strings.Cut(rest, ".")
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`))
@@ -373,6 +378,7 @@ func TestReceipt(t *testing.T) {
 		{receipt, fakegateway.Audience, "billing.charge", args, now, "tool"},
 		{receipt, fakegateway.Audience, "billing.refund", `{}`, now, "arguments"},
 		{receipt, fakegateway.Audience, "billing.refund", args, now.Add(time.Hour), "expired"},
+		{receipt, fakegateway.Audience, "billing.refund", args, issued.Add(-31 * time.Second), "does not hold yet"},
 		{head + "." + body + "." + signature[:len(signature)-4] + "AAAA", fakegateway.Audience, "billing.refund", args, now, "signature"},
 		{none + "." + body + ".", fakegateway.Audience, "billing.refund", args, now, "not signed"},
 		{foreign + "." + body + "." + signature, fakegateway.Audience, "billing.refund", args, now, "key"},

@@ -84,6 +84,9 @@ func (a *Audience) UnmarshalJSON(raw []byte) error {
 // accepted as a receipt.
 const receiptType = "countersign-receipt+jwt"
 
+// receiptLeeway is how far the resource's clock may be behind the gateway's clock.
+const receiptLeeway = 30 * time.Second
+
 // ErrReceipt means that a receipt does not allow the call.
 var ErrReceipt = errors.New("the receipt is not valid")
 
@@ -134,7 +137,7 @@ func (k Keys) Verify(receipt, audience, tool string, args []byte, now time.Time)
 		return invalid("it is for other arguments")
 	case r.Expires == 0 || !now.Before(time.Unix(r.Expires, 0)):
 		return invalid("it has expired")
-	case r.NotBefore != 0 && now.Before(time.Unix(r.NotBefore, 0)):
+	case r.NotBefore != 0 && now.Add(receiptLeeway).Before(time.Unix(r.NotBefore, 0)):
 		return invalid("it does not hold yet")
 	}
 	return r, nil

@@ -34,6 +34,7 @@ const (
 const (
 	Executed  = executed
 	Denied    = denied
+	Failed    = failed
 	Uncertain = uncertain
 )
 

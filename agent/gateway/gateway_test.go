@@ -293,6 +293,45 @@ func TestStreamOfUnknown(t *testing.T) {
 	}
 }
 
+// A browser's EventSource opens a stream again after its end, and sends the id of the last event. If this event had the
+// last state of the request, the gateway answers 204, and the EventSource stops. Any other id gets the state.
+func TestStreamIsOver(t *testing.T) {
+	request := edited(`{"a":1}`)
+	request.Request, request.Call.Outcome = nil, approvers.OutcomeWithdrawn
+	views := &fakeViews{request: request}
+	g := testGateway(t, fakeCallers{}, views)
+	open := func(last string) *httptest.ResponseRecorder {
+		out := httptest.NewRecorder()
+		g.ServeHTTP(out, testRequest(t.Context(), http.MethodGet, "/v1/requests/req_1", "", "Accept", "text/event-stream", "Last-Event-ID", last))
+		return out
+	}
+	first := open("")
+	_, id, _ := strings.Cut(first.Body.String(), "\nid: ")
+	id, _, _ = strings.Cut(id, "\n")
+	if first.Code != http.StatusOK || id == "" {
+		t.Fatalf("%d %s", first.Code, first.Body)
+	}
+	if again := open(id); again.Code != http.StatusNoContent || again.Body.Len() > 0 {
+		t.Errorf("after the last state: %d %s", again.Code, again.Body)
+	}
+	if other := open("0123"); other.Code != http.StatusOK || other.Body.String() != first.Body.String() {
+		t.Errorf("after another event: %d %s", other.Code, other.Body)
+	}
+	synctest.Test(t, func(t *testing.T) { // a request that can change is streamed, also after its current state
+		waiting := edited(`{"a":1}`)
+		g := testGateway(t, fakeCallers{}, &fakeViews{request: waiting})
+		s, err := g.stateOf(waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, out := time.Now(), httptest.NewRecorder()
+		g.ServeHTTP(out, testRequest(t.Context(), http.MethodGet, "/v1/requests/req_1", "", "Accept", "text/event-stream", "Last-Event-ID", strings.Trim(s.etag, `"`)))
+		if out.Code != http.StatusOK || time.Since(began) != longest {
+			t.Errorf("an approved request: %d after %s", out.Code, time.Since(began))
+		}
+	})
+}
+
 // A damaged request was rebuilt without its approvals and their times. The caller of a lost run is not told that the
 // request was approved. The caller of a run in progress gets no receipt, because its times are lost.
 func TestDecisionOfDamagedRequest(t *testing.T) {
@@ -437,4 +476,16 @@ func TestSlowClients(t *testing.T) {
 			t.Errorf("a client could send %d bytes", most)
 		}
 	})
+}
+
+// If a change is stored, and its request can't be read for the answer, the answer says that the change was made. A client
+// that does not know this would claim again, and would then not know who has used the approval.
+func TestChangeWithoutAnAnswer(t *testing.T) {
+	views := &fakeViews{err: errors.New("the store can't be read")}
+	g := testGateway(t, fakeCallers{mend: func(error) bool { return false }}, views)
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, testRequest(t.Context(), http.MethodPost, "/v1/requests/req_1/claim", `{"args_sha256":"`+hashOf([]byte("{}"))+`"}`))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), problemType+"unavailable") || !strings.Contains(w.Body.String(), "the request was changed") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }

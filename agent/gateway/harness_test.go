@@ -37,6 +37,9 @@ func (f fakeCallers) PublishReceiptKey(_ context.Context, id string, public []by
 }
 func (f fakeCallers) Mend(_ context.Context, err error) bool { return f.mend(err) }
 func (fakeCallers) Watch(string) (<-chan struct{}, func())   { return nil, func() {} }
+func (fakeCallers) Claim(context.Context, approvers.Client, string, string) error {
+	return nil
+}
 
 // fakeViews returns one request, or the same error from every method.
 type fakeViews struct {

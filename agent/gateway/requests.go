@@ -218,7 +218,12 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, client approvers.C
 	}
 	state, err := g.state(r.Context(), client, id)
 	if err != nil {
-		return err
+		if r.Context().Err() == nil {
+			g.Log.Error("a request was changed, but could not be read for the answer", "client", client.Name, "request", id, "error", err)
+		}
+		p := problemOf(err)
+		p.detail = "the request was changed, but its new state can't be read"
+		return p
 	}
 	return state.write(w, http.StatusOK)
 }

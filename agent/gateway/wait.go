@@ -152,13 +152,15 @@ func extend(w http.ResponseWriter) {
 }
 
 // stream sends the state of a request as an event, and sends another event after each change. The stream ends after
-// the last state of the request, after an hour, or when the client's credentials become invalid.
-func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approvers.Client, id string) error {
+// the last state of the request, after an hour, or when the client's credentials become invalid. An EventSource of a
+// browser opens the stream again after its end. If it already has the last state, the answer is 204, and the
+// EventSource stops (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approvers.Client, request string) error {
 	if err := g.wait.begin(client.Name); err != nil {
 		return err
 	}
 	defer g.wait.end(client.Name)
-	changed, stop := g.Callers.Watch(id)
+	changed, stop := g.Callers.Watch(request)
 	defer stop()
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -169,9 +171,14 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 	end := time.NewTimer(lasts)
 	defer end.Stop()
 	for shown := ""; ; {
-		s, err := g.state(r.Context(), client, id)
+		s, err := g.state(r.Context(), client, request)
 		if err != nil {
 			return err
+		}
+		id := strings.Trim(s.etag, `"`) // of the event
+		if shown == "" && s.over() && r.Header.Get("Last-Event-ID") == id {
+			w.WriteHeader(http.StatusNoContent)
+			return nil
 		}
 		if shown == "" {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -180,7 +187,7 @@ func (g *Gateway) stream(w http.ResponseWriter, r *http.Request, client approver
 		}
 		if s.etag != shown {
 			shown = s.etag
-			if err := send(w, fmt.Sprintf("event: request\nid: %s\n%s\n", strings.Trim(s.etag, `"`), eventLines(s.json()))); err != nil || s.over() {
+			if err := send(w, fmt.Sprintf("event: request\nid: %s\n%s\n", id, eventLines(s.json()))); err != nil || s.over() {
 				return err
 			}
 		}

@@ -61,10 +61,13 @@ func TestClient(t *testing.T) {
 			t.Errorf("%s: the client waits for the decision and not for the next change, which can be a question", name)
 		}
 		switch name + " " + action {
-		case "busy ask", "busy claim":
+		case "busy ask":
 			if seen[name+" "+action] > 1 {
 				return false
 			}
+			fakegateway.Problem(w, http.StatusServiceUnavailable, "unavailable", "the store is busy")
+		case "claim-unread claim": // the claim is stored, and the gateway can't read the request for its answer
+			g.Change(id, func(r *fakegateway.Request) { r.Status = "running" })
 			fakegateway.Problem(w, http.StatusServiceUnavailable, "unavailable", "the store is busy")
 		case "claim-lost claim":
 			panic(http.ErrAbortHandler)
@@ -158,11 +161,17 @@ expired throws a refusal: The call expired, and did not run: it was approved but
 unrun throws a refusal: The call did not run: the tool has changed
 lost throws a refusal: It is not known whether the call was decided, or ran: check first
 records-lost throws a refusal: It is not known whether the call was decided, or ran: its records are lost
+claim-unread throws: the answer to the claim was lost, so the tool did not run
 cut-poll ran: {}
 cut-poll returns: {"done":"cut-poll"}
 stopped waits for Team Lead until 2026-11-27T10:00:00Z
 stopped throws: This operation was aborted
 stopped-in-pause throws: The operation was aborted due to timeout
+circular returns the tool's result: true
+bigint returns the tool's result: true
+bigint-inside returns the tool's result: true
+surrogate returns the tool's result: true
+bare returns the tool's result: true
 shown: {"type":"content","value":[{"type":"text","text":"shown"}]}
 shown-edited: {"type":"content","value":[{"type":"text","text":"An approver changed the arguments of the call to {\"n\":2}. The reason: half"},{"type":"text","text":"shown-edited"}]}
 shown-rejected: {"type":"text","value":"The call was rejected by Team Lead, and did not run: not now"}
@@ -175,8 +184,22 @@ the tool search is not gated, so settle can't decide about its call
 	if got := out.String(); got != want {
 		t.Errorf("it prints\n%s\nwant\n%s", got, want)
 	}
-	if seen["stopped withdraw"] != 0 || seen["claim-lost claim"] != 1 || seen["busy ask"] != 2 || seen["busy claim"] != 2 || seen["other-bytes claim"] != 0 {
+	if seen["stopped withdraw"] != 0 || seen["claim-lost claim"] != 1 || seen["busy ask"] != 2 || seen["claim-unread claim"] != 1 || seen["other-bytes claim"] != 0 {
 		t.Errorf("the gateway saw %v", seen)
+	}
+	outcomes := map[string]string{}
+	for _, r := range g.Requests() {
+		outcomes[r.Key] = r.Outcome
+	}
+	if got := outcomes["claim-unread"]; !strings.HasPrefix(got, "failed The tool did not run") {
+		t.Errorf("the outcome of claim-unread is %q", got)
+	}
+	for key, want := range map[string]string{
+		"circular": "[object Object]", "bigint": "10", "bigint-inside": "[object Object]", "surrogate": "half \ufffd", "bare": "[object Object]",
+	} { // a result that JSON can't express, or with half of a character, is reported like every other result
+		if got := outcomes[key]; got != "succeeded "+want {
+			t.Errorf("the outcome of %s is %q", key, got)
+		}
 	}
 	if got := g.Requests()[0]; got.Summary != "tests passed" || got.Outcome != `succeeded {"done":"bytes"}` {
 		t.Errorf("%+v", got)

@@ -88,7 +88,7 @@ func (s *Server) call(ctx context.Context, x *exchange, req mcp.Request) (mcp.Re
 		return nil, invalid(fmt.Sprintf("Unknown tool: %.200s", params.Name))
 	}
 	if err != nil {
-		return s.refused(ctx, x, id, err)
+		return s.refused(ctx, x, err)
 	}
 	if task {
 		return s.createTask(ctx, x, id, again)
@@ -159,7 +159,7 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 	var err error
 	apart(func() { known, err = s.Views.Patience(ctx, x.client.Name) })
 	if err != nil {
-		return s.refused(ctx, x, id, err)
+		return s.unhandled(ctx, x, id, err)
 	}
 	if known > 0 {
 		limit = min(limit, max(shortestHold, known))
@@ -175,7 +175,7 @@ func (s *Server) hold(ctx context.Context, x *exchange, req mcp.Request, id stri
 		}
 		return nil, errLeft
 	case err != nil:
-		return s.refused(ctx, x, id, err)
+		return s.unhandled(ctx, x, id, err)
 	case !state.Settled():
 		return pending(state, why), nil
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -86,6 +87,7 @@ func TestDispositionsOfResults(t *testing.T) {
 type noCallers struct{ gateway.Callers }
 
 func (noCallers) PublishReceiptKey(context.Context, string, []byte) error { return nil }
+func (noCallers) Mend(context.Context, error) bool                        { return false }
 
 // lostCall has a call whose records are lost.
 type lostCall struct{ gateway.Views }
@@ -121,13 +123,14 @@ func (waitingCall) Caller(context.Context, string, string) (view.CallerRequest, 
 	}, nil
 }
 
-// learned has the patience of a client.
+// learned has the patience of a client. If err is set, the patience can't be read.
 type learned struct {
 	Views
 	patience time.Duration
+	err      error
 }
 
-func (l learned) Patience(context.Context, string) (time.Duration, error) { return l.patience, nil }
+func (l learned) Patience(context.Context, string) (time.Duration, error) { return l.patience, l.err }
 
 // holdingCallers is a workflow in which no request changes.
 type holdingCallers struct{ Callers }
@@ -263,6 +266,124 @@ func TestElicited(t *testing.T) {
 	} {
 		if got, err := elicited(json.RawMessage(response)); got != want || (err != nil) != (want == "") {
 			t.Errorf("%.60s: %q, %v; want %q", response, got, err, want)
+		}
+	}
+}
+
+// failingCallers is a workflow in which each action fails with err.
+type failingCallers struct {
+	Callers
+	err error
+}
+
+func (c failingCallers) Propose(context.Context, workflow.CallerCall) (string, bool, error) {
+	return "req_1", false, c.err
+}
+
+func (c failingCallers) Withdraw(context.Context, approvers.Client, string, string) error {
+	return c.err
+}
+
+func (c failingCallers) Answer(context.Context, approvers.Client, string, int, string) error {
+	return c.err
+}
+
+// runningCall has a call that is running. If err is set, no call can be read.
+type runningCall struct {
+	gateway.Views
+	err error
+}
+
+func (r runningCall) Caller(context.Context, string, string) (view.CallerRequest, error) {
+	own := store.CallerRequest{Caller: approvers.Caller{Name: "ci", Mode: approvers.ExecuteMode}, Request: "req_1"}
+	return view.CallerRequest{
+		Conversation: store.Conversation{Caller: &own}, Call: store.Call{ID: "req_1"}, Execution: &approvers.Execution{State: approvers.ExecutionExecuting}, Policy: &approvers.Policy{},
+	}, r.err
+}
+
+// The answer says that a call did not run only if the workflow refused the call itself. If something else fails, the
+// call may be running, and the answer says how to get the result.
+func TestOnlyRefusedCallsDidNotRun(t *testing.T) {
+	const withdraw, answer, result, tool = "countersign.withdraw", "countersign.answer", "countersign.result", "issue_refund"
+	broken := errors.New("the store can't be read")
+	problem := func(code workflow.CallerCode) error { return &workflow.CallerProblem{Code: code} }
+	for name, c := range map[string]struct {
+		tool       string
+		task       bool
+		err        error // of the workflow
+		unreadable error // of reading the call
+		patience   error // of reading the client's patience
+		crowded    bool  // the client has as many waiting connections as it may have
+		want       string
+		mayRun     bool
+	}{
+		"refused":                      {tool: tool, err: problem(workflow.CallerBudget), want: "The call did not run. The client has used up its calls for today."},
+		"proposed in vain":             {tool: tool, err: broken, want: "The request could not be handled now.", mayRun: true},
+		"proposed with a lost token":   {tool: tool, err: problem(workflow.CallerUnknown), want: "The token is missing", mayRun: true},
+		"held":                         {tool: tool, unreadable: broken, want: "The request could not be handled now.", mayRun: true},
+		"held, patience unreadable":    {tool: tool, patience: broken, want: "The request could not be handled now.", mayRun: true},
+		"held, crowded":                {tool: tool, crowded: true, want: "Too many connections of this client wait.", mayRun: true},
+		"task":                         {tool: tool, task: true, unreadable: broken, want: "The request could not be handled now.", mayRun: true},
+		"result":                       {tool: result, unreadable: broken, want: "The request could not be handled now.", mayRun: true},
+		"result of an unknown request": {tool: result, unreadable: store.ErrNotFound, want: "There is no such request."},
+		"withdrawn while running":      {tool: withdraw, err: problem(workflow.CallerOver), want: "The request can't be withdrawn any more.", mayRun: true},
+		"answered while running":       {tool: answer, err: problem(workflow.CallerNoQuestion), want: "There is no such question to answer.", mayRun: true},
+	} {
+		g, err := gateway.New(t.Context(), gateway.Config{
+			Callers: noCallers{}, Views: runningCall{err: c.unreadable}, Policy: func() *approvers.Policy { return &approvers.Policy{} }, Key: gateway.NewReceiptKey(), Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &exchange{client: approvers.Client{Name: "ci", Hold: time.Minute}, version: modernVersion, task: c.task}
+		for c.crowded {
+			if _, err := g.Wait(x.client.Name); err != nil {
+				break
+			}
+		}
+		s := &Server{
+			Config: Config{Gateway: g, Callers: failingCallers{err: c.err}, Views: learned{err: c.patience}, Log: slog.New(slog.DiscardHandler), Now: time.Now},
+			own:    ownTools(),
+		}
+		args := map[string]string{withdraw: `{"request":"req_1"}`, answer: `{"request":"req_1","question":0,"text":"Yes"}`, result: `{"request":"req_1"}`, tool: `{}`}[c.tool]
+		res, err := s.call(t.Context(), x, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: c.tool, Arguments: json.RawMessage(args)}})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		out := res.(*mcp.CallToolResult)
+		text := out.Content[0].(*mcp.TextContent).Text
+		if !out.IsError || !strings.HasPrefix(text, c.want) || strings.Contains(text, "The call may have run. To ") != c.mayRun {
+			t.Errorf("%s: the answer is %q (error: %t)", name, text, out.IsError)
+		}
+		if says, refused := out.Meta[dispositionKey] == gateway.Denied, name == "refused"; says != refused {
+			t.Errorf("%s: the answer has the _meta %v", name, out.Meta)
+		}
+	}
+}
+
+// The answer to a repeated call says that the earlier answer did not arrive only if that answer was not delivered. The
+// answer has the time of a run only if the call ran.
+func TestAnswerToARepeatedCall(t *testing.T) {
+	at := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		disposition string
+		delivered   time.Time
+		want        string
+		ran         bool
+	}{
+		"ran":                            {disposition: gateway.Executed, want: "The answer did not reach you at that time. The call was not made again.", ran: true},
+		"failed":                         {disposition: gateway.Failed, want: "The answer did not reach you at that time. The call was not made again.", ran: true},
+		"unknown":                        {disposition: gateway.Uncertain, want: "The answer did not reach you at that time. The call was not made again."},
+		"rejected":                       {disposition: gateway.Denied, want: "The answer did not reach you at that time. Nobody was asked again."},
+		"rejected, the rejection stands": {disposition: gateway.Denied, delivered: at, want: "from 2026-07-27 12:00 UTC. Nobody was asked again."},
+	} {
+		rec := &view.CallerRequest{
+			Conversation: store.Conversation{Caller: &store.CallerRequest{Delivered: c.delivered}}, Call: store.Call{ReturnedAt: at}, Execution: &approvers.Execution{},
+		}
+		out := finished(&gateway.State{ID: "req_1", Disposition: c.disposition, Result: "done"}, rec, true)
+		text := out.Content[0].(*mcp.TextContent).Text
+		if _, ran := out.Meta[ranAtKey]; ran != c.ran || !strings.HasPrefix(text, "This is the answer to your earlier identical call, from") || !strings.HasSuffix(text, c.want) {
+			t.Errorf("%s: %q, with the _meta %v", name, text, out.Meta)
 		}
 	}
 }

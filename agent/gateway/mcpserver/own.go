@@ -84,7 +84,7 @@ func (s *Server) answerTool(ctx context.Context, x *exchange, _ mcp.Request, arg
 		return nil, invalid("question must be the question's number, and text must have 1 to 3000 characters")
 	}
 	if err := s.Callers.Answer(ctx, x.client, id, question, says); err != nil {
-		return s.refused(ctx, x, id, err)
+		return s.unhandled(ctx, x, id, err)
 	}
 	return &mcp.CallToolResult{Content: texts("The answer is shown to the approvers. Call countersign.result to go on waiting."), Meta: mcp.Meta{requestKey: id}}, nil
 }
@@ -100,7 +100,7 @@ func (s *Server) withdrawTool(ctx context.Context, x *exchange, _ mcp.Request, a
 		return nil, invalid("reason must have at most 3000 characters")
 	}
 	if err := s.Callers.Withdraw(ctx, x.client, id, reason); err != nil {
-		return s.refused(ctx, x, id, err)
+		return s.unhandled(ctx, x, id, err)
 	}
 	s.answers(x, id)
 	return &mcp.CallToolResult{Content: texts("The call is withdrawn, and will not run."), Meta: mcp.Meta{requestKey: id}}, nil

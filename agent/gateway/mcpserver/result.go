@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"countersign/agent/gateway"
 	"countersign/approvers"
+	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
 )
 
@@ -22,7 +24,7 @@ const onBehalfOfKey = "countersign/on_behalf_of"
 const (
 	dispositionKey = "io.modelcontextprotocol/tool-approval-disposition" // defined in the draft SEP-2848
 	requestKey     = "countersign/request"
-	ranAtKey       = "countersign/ran_at" // time of the run; set if the result comes from an earlier, identical call
+	ranAtKey       = "countersign/ran_at" // time of the run; set if the result is that of an earlier, identical call that ran
 )
 
 // approvalExtension is the extension of the draft SEP-2848.
@@ -68,21 +70,52 @@ func texts(parts ...string) (out []mcp.Content) {
 	return out
 }
 
-// refused returns the answer to a call that was refused before a decision. The answer is a tool result with an error,
-// because the client's model reads only results. id is the id of the request, or empty if there is no request yet.
-func (s *Server) refused(ctx context.Context, x *exchange, id string, err error) (mcp.Result, error) {
+// refused returns the answer to a call that could not be proposed. If the workflow has refused the call, the call does
+// not run. After any other error, an earlier identical call, or the call itself, may run. The answers of refused and
+// unhandled are tool results with an error, because the client's model reads only results.
+func (s *Server) refused(ctx context.Context, x *exchange, err error) (mcp.Result, error) {
+	var problem *workflow.CallerProblem
+	if !errors.As(err, &problem) || problem.Code == workflow.CallerUnknown {
+		return s.unhandled(ctx, x, "", err)
+	}
+	text, says := s.explain(ctx, x, "", err)
+	says["status"] = "refused"
+	return &mcp.CallToolResult{
+		IsError: true, Content: texts("The call did not run. " + text), StructuredContent: says, Meta: mcp.Meta{dispositionKey: gateway.Denied},
+	}, nil
+}
+
+// unhandled returns the answer to a message about a call if the message could not be handled. The answer does not say
+// what happened to the call, because the call may be waiting, running or over. The parameter id is the id of the
+// request. If the id is unknown, it is empty.
+func (s *Server) unhandled(ctx context.Context, x *exchange, id string, err error) (mcp.Result, error) {
+	text, says := s.explain(ctx, x, id, err)
+	out := &mcp.CallToolResult{IsError: true, StructuredContent: says, Meta: mcp.Meta{}}
+	var problem *workflow.CallerProblem
+	switch {
+	case errors.As(err, &problem) && problem.Code == workflow.CallerNotFound:
+	case id == "":
+		text += " The call may have run. To get its result, call again with the same arguments."
+	default:
+		text += fmt.Sprintf(" The call may have run. To get its result, call countersign.result with request %s.", id)
+		says["request"], out.Meta[requestKey] = id, id
+	}
+	out.Content = texts(text)
+	return out, nil
+}
+
+// explain explains an error to the client's model, in a text and in the members of a structured result.
+func (s *Server) explain(ctx context.Context, x *exchange, id string, err error) (text string, says map[string]any) {
 	text, again, known := gateway.Explain(err)
 	if !known {
 		s.Log.ErrorContext(ctx, "a call of a caller could not be handled", "client", x.client.Name, "request", id, "error", err)
 	}
-	says := map[string]any{"status": "refused"}
+	says = map[string]any{}
 	if again > 0 {
 		says["retry_after"] = seconds(again)
 		text += fmt.Sprintf(" Try again in %s.", again.Round(time.Second))
 	}
-	return &mcp.CallToolResult{
-		IsError: true, Content: texts("The call did not run. " + text), StructuredContent: says, Meta: mcp.Meta{dispositionKey: gateway.Denied},
-	}, nil
+	return text, says
 }
 
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
@@ -138,8 +171,18 @@ func finished(s *gateway.State, rec *view.CallerRequest, earlier bool) *mcp.Call
 	}
 	before := ""
 	if at := rec.Call.ReturnedAt; earlier && !at.IsZero() {
-		before = fmt.Sprintf("This is the answer to your earlier identical call, from %s. The answer did not reach you at that time. The call was not made again.", clock(at))
-		out.Meta[ranAtKey] = at.UTC().Format(time.RFC3339)
+		before = fmt.Sprintf("This is the answer to your earlier identical call, from %s.", clock(at))
+		if rec.Conversation.Caller.Delivered.IsZero() {
+			before += " The answer did not reach you at that time."
+		}
+		if s.Disposition == gateway.Denied {
+			before += " Nobody was asked again."
+		} else {
+			before += " The call was not made again."
+		}
+		if s.Disposition == gateway.Executed || s.Disposition == gateway.Failed {
+			out.Meta[ranAtKey] = at.UTC().Format(time.RFC3339)
+		}
 	}
 	changed := ""
 	if d := s.Decision; d != nil && d.Type == "edit" {

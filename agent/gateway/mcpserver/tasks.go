@@ -122,7 +122,7 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 func (s *Server) createTask(ctx context.Context, x *exchange, id string, again bool) (mcp.Result, error) {
 	state, rec, err := s.now(ctx, x, id)
 	if err != nil {
-		return s.refused(ctx, x, id, err)
+		return s.unhandled(ctx, x, id, err)
 	}
 	if x.task {
 		return &result{members: members{"task": task(x, state, rec, s.Now())}}, nil
@@ -130,7 +130,7 @@ func (s *Server) createTask(ctx context.Context, x *exchange, id string, again b
 	if len(state.WaitsFor) == 0 { // the call needs no approval, so the result may come soon
 		began := s.Now()
 		if state, rec, _, err = s.await(ctx, x, id, quick, (*gateway.State).Settled, func(string) {}); err != nil {
-			return s.refused(ctx, x, id, err)
+			return s.unhandled(ctx, x, id, err)
 		}
 		if state.Settled() {
 			if state.Over() {

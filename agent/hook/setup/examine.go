@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +43,7 @@ type Machine struct {
 
 // Examine checks the hooks of one agent in both scopes. The result installed is false if no hooks are installed and
 // all settings can be read.
-func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
+func (m Machine) Examine(ctx context.Context, agent hook.Agent) (list []Finding, installed bool) {
 	profiles := map[Scope]hook.Profile{}
 	seen := map[string]bool{} // in the home folder, both scopes use the same file
 	for _, scope := range []Scope{User, Project} {
@@ -69,7 +72,11 @@ func (m Machine) Examine(agent hook.Agent) (list []Finding, installed bool) {
 		list = append(list, Finding{Fail, agent.Title + " has the hooks twice, for the user and in this project, so every call is asked about twice", "remove one: countersign hook uninstall " + agent.Name + " --scope project"})
 	}
 	control := profiles[User] == hook.Control || profiles[Project] == hook.Control
-	return append(list, m.switches(agent, control)...), true
+	list = append(list, m.switches(agent, control)...)
+	if agent.Name == "claude-code" && control {
+		list = append(list, m.version(ctx))
+	}
+	return list, true
 }
 
 // examine checks the hooks in one file.
@@ -211,22 +218,27 @@ func programOf(command string) string {
 // so that the agent runs the hooks, or so that nobody can remove them.
 func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 	var list []Finding
-	off := func(path string, names ...string) {
+	// setting returns the text of a setting in a file, or "".
+	setting := func(path string, names ...string) string {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return
+			return ""
 		}
-		root, err := parse(string(text))
+		n, err := parse(string(text))
 		if err != nil {
-			return
+			return ""
 		}
-		n := root
-		for _, name := range names[:len(names)-1] {
+		for _, name := range names {
 			n, _ = n.get(name)
 		}
-		want, value, _ := strings.Cut(names[len(names)-1], "=")
-		if v, ok := n.get(want); ok && string(text)[v.from:v.to] == value {
-			list = append(list, Finding{Fail, fmt.Sprintf("%s turns hooks off: %s is %s", path, strings.Join(append(slices.Clone(names[:len(names)-1]), want), "."), value), "remove it"})
+		return string(text)[n.from:n.to]
+	}
+	off := func(path string, names ...string) {
+		last := len(names) - 1
+		want, value, _ := strings.Cut(names[last], "=")
+		names = append(slices.Clone(names[:last]), want)
+		if setting(path, names...) == value {
+			list = append(list, Finding{Fail, fmt.Sprintf("%s turns hooks off: %s is %s", path, strings.Join(names, "."), value), "remove it"})
 		}
 	}
 	each := func(user, project string, names ...string) {
@@ -253,12 +265,68 @@ func (m Machine) switches(agent hook.Agent, control bool) []Finding {
 		list = append(list, Finding{Warn, "Codex runs hooks only after somebody has reviewed them, and runs calls until then", "open Codex, run /hooks, and trust the hooks of Countersign; again after each change"})
 	case "gemini":
 		each(filepath.Join(m.Home, ".gemini", "settings.json"), ".gemini/settings.json", "hooksConfig", "enabled=false")
+		for _, scope := range []Scope{User, Project} {
+			path := forms[agent.Name].path(scope, m.Home, m.Folder, m.Getenv)
+			var disabled []string // the names or the commands of hooks
+			if json.Unmarshal([]byte(setting(path, "hooksConfig", "disabled")), &disabled) != nil {
+				continue // there is no such list
+			}
+			for _, name := range disabled {
+				if name == "countersign" || ours(name, agent.Name) {
+					list = append(list, Finding{Fail, fmt.Sprintf("%s turns hooks of Countersign off: hooksConfig.disabled names %s", path, name), "run /hooks enable in Gemini CLI, or remove the name"})
+				}
+			}
+		}
 	case "copilot":
 		each(forms[agent.Name].path(User, m.Home, m.Folder, m.Getenv), ".github/hooks/countersign.json", "disableAllHooks=true")
 		each(filepath.Join(m.Home, ".copilot", "settings.json"), ".github/copilot/settings.json", "disableAllHooks=true")
 		off(filepath.Join(m.Folder, ".github/copilot/settings.local.json"), "disableAllHooks=true")
 	}
 	return list
+}
+
+// versionWithin is the time that Claude Code has to print its version.
+const versionWithin = 10 * time.Second
+
+// printedVersion matches the version at the beginning of the output of "claude --version".
+var printedVersion = regexp.MustCompile(`^([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})\b`)
+
+// The version method checks whether the installed Claude Code runs the hooks of the profile control for all calls. The
+// method starts the program "claude" only from the folders of PATH, and never from the current folder.
+func (m Machine) version(ctx context.Context) Finding {
+	const yourself = "run \"claude --version\" yourself: the hooks need 2.1.332 or later"
+	path, err := exec.LookPath("claude") // an error also for a program in the current folder
+	if err != nil {
+		return Finding{Warn, "the version of Claude Code is not known, because no folder of PATH has the program claude", yourself}
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Dir = m.Home            // so that the program reads no settings of the current folder
+	cmd.WaitDelay = time.Second // the program's children may keep its output open
+	out, err := cmd.Output()
+	parts := printedVersion.FindStringSubmatch(string(out))
+	switch {
+	case err != nil:
+		return Finding{Warn, fmt.Sprintf("the version of Claude Code can't be read: %v (%s --version)", err, path), yourself}
+	case parts == nil:
+		return Finding{Warn, fmt.Sprintf("the version of Claude Code can't be read: claude --version printed %.40q", strings.TrimSpace(string(out))), yourself}
+	}
+	var version [3]int
+	for i, part := range parts[1:] {
+		version[i], _ = strconv.Atoi(part) // at most nine digits
+	}
+	before := func(patch int) bool { return slices.Compare(version[:], []int{2, 1, patch}) < 0 }
+	switch name := "Claude Code " + parts[0]; {
+	case before(101):
+		return Finding{Fail, name + " ignores a whole settings file if it does not know one of the file's events, and it does not know PreSkillShellCommand. So calls run without being asked about, and the other settings of the file have no effect", "update Claude Code to 2.1.332 or later"}
+	case before(295) && len(m.gateways()) > 0:
+		return Finding{Fail, name + " does not know \"onFailure\", so calls run if the gateway can't be reached", "update Claude Code to 2.1.332 or later, or install the command: countersign hook install claude-code"}
+	case before(332):
+		return Finding{Warn, name + " does not know the event PreSkillShellCommand, so commands in skills run without being asked about", "update Claude Code to 2.1.332 or later"}
+	default:
+		return Finding{OK, name + " knows all events of the hooks", ""}
+	}
 }
 
 func (m Machine) managedPath() string {

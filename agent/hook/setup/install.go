@@ -122,7 +122,7 @@ func (t Target) Uninstall() (Change, error) {
 		return c, err
 	}
 	backup, err := os.ReadFile(t.Path + BackupSuffix)
-	versions := []string{squeeze(c.After), strings.NewReplacer(`,"version":1}`, "}", `{"version":1}`, "{}").Replace(squeeze(c.After))}
+	versions := []string{squeeze(c.After), strings.NewReplacer(`,"version":1}`, "}", `"version":1}`, "}").Replace(squeeze(c.After))}
 	switch {
 	case err == nil && slices.Contains(versions, squeeze(string(backup))):
 		c.After, c.backup = string(backup), dropBackup
@@ -169,6 +169,11 @@ func (t Target) find(text string) ([]found, error) {
 	}
 	var list []found
 	hooks, _ := root.get("hooks")
+	for _, m := range root.members {
+		if m.name == "hooks" && m.value.from != hooks.from { // the agent reads only the last of them
+			return nil, t.unreadable(errors.New(`the member "hooks" is there twice`))
+		}
+	}
 	for _, event := range hooks.members {
 		for _, e := range event.value.members {
 			for _, h := range append([]node{e.value}, inner(e.value)...) {
@@ -223,7 +228,7 @@ func textOf(text string, h node, names ...string) string {
 	return ""
 }
 
-// without removes this program's hooks. It also removes lists and objects that become empty.
+// without removes this program's hooks. It also removes lists and objects that become empty and have no comments.
 func (t Target) without(text string) (string, error) {
 	for {
 		root, err := parse(text)
@@ -239,7 +244,7 @@ func (t Target) without(text string) (string, error) {
 }
 
 // withoutOne removes one hook. If the hook's group, its event or the object of all hooks becomes empty, withoutOne
-// removes the empty value too.
+// removes the empty value too, unless it has a comment.
 func (t Target) withoutOne(text string, root node) (string, bool) {
 	at := slices.IndexFunc(root.members, func(e entry) bool { return e.name == "hooks" })
 	if at < 0 {
@@ -256,14 +261,15 @@ func (t Target) withoutOne(text string, root node) (string, bool) {
 					continue
 				}
 				owner = group
-				if len(group.members) == 1 {
+				if group.alone(text) {
 					owner, index = event.value, j
 				}
 			}
-			if len(owner.members) == 1 {
+			// Only the value from which the entry is removed can become empty.
+			if owner.from == event.value.from && owner.alone(text) {
 				owner, index = hooks, i
 			}
-			if len(owner.members) == 1 {
+			if owner.from == hooks.from && owner.alone(text) {
 				owner, index = root, at
 			}
 			return remove(text, owner, index), true

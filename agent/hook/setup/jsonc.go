@@ -33,6 +33,15 @@ func (n node) get(name string) (node, bool) {
 	return node{}, false
 }
 
+// alone reports whether an object or a list has exactly one entry, and no comment beside this entry.
+func (n node) alone(src string) bool {
+	if len(n.members) != 1 {
+		return false
+	}
+	e := n.members[0]
+	return strings.Trim(src[n.from+1:e.from]+src[e.value.to:n.to-1], " \t\r\n,") == ""
+}
+
 // text returns a string's value, or "".
 func (n node) text(src string) string {
 	var s string
@@ -254,7 +263,8 @@ func insert(src string, n node, name string, value any) (string, error) {
 	}
 	added := "\n" + inner + string(text)
 	if len(n.members) == 0 {
-		return src[:n.from+1] + added + "\n" + outer + src[n.to-1:], nil
+		comments := strings.TrimRight(src[n.from+1:n.to-1], " \t\r\n") // empty if there are none
+		return src[:n.from+1] + comments + added + "\n" + outer + src[n.to-1:], nil
 	}
 	at := n.members[len(n.members)-1].value.to
 	after := parser{src: src, at: at}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"countersign/agent/hook"
+	"countersign/approvers"
 	"countersign/config"
 	"countersign/config/check"
 )
@@ -28,6 +29,16 @@ var calls = []struct{ tool, args, want string }{
 	{"codex.apply_patch", `{"command":"git apply","working_folder":"/w"}`, `Apply a patch in /w: “git apply”`},
 	{"copilot.apply_patch", `{"text":"*** Begin Patch\n*** Update File: a.go\n-b\n+B\n*** End Patch\n","working_folder":"/w"}`, `Apply a patch in /w: a.go: 1 line added, 1 line removed: + B, − b`},
 	{"gemini.write_file", `{"file_path":"/w/a.go","content":"package a"}`, `Write /w/a.go: “package a”`},
+	{"claude-code.Monitor", `{"command":"tail -f log","description":"d","timeout_ms":1,"working_folder":"/w"}`, `Watch in /w: “tail -f log”`},
+	{"claude-code.Monitor", `{"ws":{"url":"wss://a.example"},"description":"d","timeout_ms":1,"working_folder":"/w"}`, `Watch in /w: “a WebSocket”`},
+	{"claude-code.CronCreate", `{"cron":"5 4 * * *","prompt":"Check the build"}`, `At “5 4 * * *”, give the agent this prompt: “Check the build”`},
+	{"claude-code.Workflow", `{"script":"export const meta = {}"}`, `Run a workflow: “export const meta = {}”`},
+	{"claude-code.Workflow", `{"name":"release"}`, `Run a workflow: “release”`},
+	{"claude-code.RemoteTrigger", `{"action":"run","trigger_id":"t"}`, "Triggers that run agents elsewhere: run"},
+	{"claude-code.Artifact", `{"file_path":"/w/a.html"}`, `Pages at claude.ai: publish “/w/a.html”`},
+	{"claude-code.Projects", `{"method":"project_delete","path":"a"}`, "Projects at claude.ai: project_delete"},
+	{"claude-code.ClaudeDesign", `{"operation":"list","arguments":{}}`, "Claude Design: list"},
+	{"claude-code.SendFeedback", `{"type":"bug","title":"t","details":"It broke"}`, `Send to Anthropic: “It broke”`},
 	{"gemini.replace", `{"file_path":"/w/a.go","instruction":"i","old_string":"x","new_string":"y"}`, "Edit /w/a.go: x → y"},
 	{"copilot.edit", `{"path":"/w/a.go","old_str":"x","new_str":"y"}`, "Edit /w/a.go: x → y"},
 	{"copilot.create", `{"path":"/w/a.go","file_text":"package a"}`, `Write /w/a.go: “package a”`},
@@ -70,6 +81,43 @@ func TestPolicies(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// builtIn lists the names in BUILTIN_TOOL_NAMES of the npm package @anthropic-ai/claude-agent-sdk 0.3.330.
+const builtIn = `Agent Artifact AskUserQuestion Bash ClaudeDesign CronCreate CronDelete CronList Edit EndConversation EnterPlanMode
+EnterWorktree ExitPlanMode ExitWorktree Glob Grep ListAgents ListMcpResourcesTool LSP Monitor NotebookEdit OfferChromeSetup PowerShell
+Projects propose_skills PushNotification Read ReadMcpResourceDirTool ReadMcpResourceTool ReadNotifications RemoteTrigger ReportFindings
+ScheduleWakeup SendFeedback SendMessage SendUserFile SendUserMessage SetGoal ShareOnboardingGuide ShowOnboardingRolePicker Skill
+SubagentHandback TaskCreate TaskGet TaskList TaskStop TaskUpdate TodoWrite ToolSearch WaitForMcpServers WebFetch WebSearch Workflow Write`
+
+// TestPolicyOfClaudeCode checks that the policy names all tools of Claude Code, because a missing tool has the highest
+// risk by default. Tools that start commands or other agents must have a high risk.
+func TestPolicyOfClaudeCode(t *testing.T) {
+	a, _ := hook.Find("claude-code")
+	text, err := Policy(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "countersign.yaml")
+	write(t, path, "version: 1\napprovers:\n  lead: {title: Lead, members: [U0001], max_risk: critical, can_approve: [\"*\"], cards: dm}\n"+text)
+	file, err := check.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	risks := map[string]approvers.Risk{}
+	for _, tool := range file.Policy.Tools {
+		risks[strings.TrimPrefix(tool.Name, "claude-code.")] = tool.Risk
+	}
+	for _, name := range strings.Fields(builtIn) {
+		if _, ok := risks[name]; !ok {
+			t.Errorf("the policy lacks %s", name)
+		}
+	}
+	for _, name := range []string{"Bash", "PowerShell", "Monitor", "CronCreate", "CronDelete", "Workflow", "RemoteTrigger"} {
+		if risks[name] < approvers.High {
+			t.Errorf("%s has the risk %s", name, risks[name])
+		}
 	}
 }
 

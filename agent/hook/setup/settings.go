@@ -162,6 +162,8 @@ func (t Target) events() ([]string, error) {
 		}
 	}
 	switch {
+	case t.Gateway == "" && !ours(t.command(""), t.Agent.Name):
+		return nil, fmt.Errorf("the name of the program %s must begin with countersign and have no spaces, because its hooks are found by this name later", t.Program[0])
 	case t.Timeout < shortestLimit || t.Timeout > longestLimit:
 		return nil, fmt.Errorf("the timeout must be between %s and %s", shortestLimit, longestLimit)
 	case t.Profile == hook.Comfort && f.comfort == nil:
@@ -228,12 +230,16 @@ func (t Target) element(event string) any {
 	return group
 }
 
-// ours reports whether a command in a settings file runs this program's hook for the agent.
+// ours reports whether a command in a settings file runs this program's hook for the agent. The file name of the program
+// may also have a version, such as countersign-1.4.0.
 func ours(command, agent string) bool {
 	words := strings.Fields(strings.ReplaceAll(command, "'", " "))
 	for i, word := range words[:max(len(words)-1, 0)] {
 		base := filepath.Base(word)
-		if base == "countersign" && words[i+1] == "hook" && i+2 < len(words) && words[i+2] == agent || base == "countersign-hook" && words[i+1] == agent {
+		switch {
+		case strings.HasPrefix(base, "countersign-hook") && words[i+1] == agent:
+			return true
+		case strings.HasPrefix(base, "countersign") && words[i+1] == "hook" && i+2 < len(words) && words[i+2] == agent:
 			return true
 		}
 	}

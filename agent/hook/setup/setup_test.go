@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -29,10 +30,11 @@ func agents(t *testing.T, each func(t *testing.T, a hook.Agent, profile hook.Pro
 	}
 }
 
-// machine returns a machine with a home folder and a project.
+// machine returns a machine with a home folder and a project. Claude Code on this machine knows all events of its hooks.
 func machine(t *testing.T) Machine {
 	t.Helper()
 	root := t.TempDir()
+	claude(t, "echo '2.1.332 (Claude Code)'")
 	env := map[string]string{}
 	return Machine{Home: filepath.Join(root, "home"), Folder: filepath.Join(root, "shop"), Managed: filepath.Join(root, "etc"), Getenv: func(name string) string { return env[name] }}
 }
@@ -130,6 +132,8 @@ var foreign = map[string]string{
 `,
 	"tabs and a comma at the end": "{\n\t\"theme\": \"dark\",\n\t\"hooks\": {\n\t\t\"PostToolUse\": [\n\t\t\t{\"hooks\": [{\"command\": \"x\"}]},\n\t\t],\n\t},\n}",
 	"one line":                    `{"a":{"b":[1,2.50,"}"]},"hooks":{}}`,
+	"comments in empty values":    "{\n  \"hooks\": { // nothing here yet\n    \"PreToolUse\": [ /* no hooks yet */ ],\n    \"preToolUse\": [\n      // none of Cursor\n    ],\n    \"BeforeTool\": []\n  }\n}\n",
+	"a comment in an empty file":  "{ // nothing here yet\n}\n",
 	"our words":                   `{"note": "countersign hook claude-code", "hooks": {"PreToolUse": [{"hooks": [{"command": "echo countersign hook vim"}]}]}}`,
 }
 
@@ -158,7 +162,7 @@ func TestRoundTrip(t *testing.T) {
 				if err != nil || !again.Empty() {
 					t.Errorf("installing again changes:\n%s%v", again.Diff(), err)
 				}
-				if found, err := m.Examine(a); !err || failed(found) {
+				if found, err := m.Examine(t.Context(), a); !err || failed(found) {
 					t.Errorf("%+v", found)
 				}
 				if name != "none" && read(t, tg.Path+BackupSuffix) != text {
@@ -172,6 +176,11 @@ func TestRoundTrip(t *testing.T) {
 					return
 				}
 				got := read(t, tg.Path)
+				for line := range strings.Lines(text) {
+					if _, comment, ok := strings.Cut(line, "// "); ok && !strings.Contains(got, strings.TrimSpace(comment)) {
+						t.Errorf("the comment %q is gone:\n%s", comment, got)
+					}
+				}
 				// Uninstall also removes empty lists of other programs.
 				if got != text && !strings.Contains(text, `[]`) && !strings.Contains(text, `{}}`) {
 					t.Errorf("got\n%s\nwant\n%s", got, text)
@@ -212,7 +221,7 @@ func TestUninstallAfterChanges(t *testing.T) {
 
 func TestRefusedSettings(t *testing.T) {
 	a, _ := hook.Find("claude-code")
-	for _, text := range []string{"[]", "{", `{"hooks": []}`, `{"hooks": {"PreToolUse": {}}}`, `{"hooks": {"PreToolUse": 1}}`, `{"a" 1}`, `{"a": tru}`, `{} {}`, `{"a": "`, "{/*", "{/*/}"} {
+	for _, text := range []string{"[]", "{", `{"hooks": []}`, `{"hooks": {"PreToolUse": {}}}`, `{"hooks": {"PreToolUse": 1}}`, `{"a" 1}`, `{"a": tru}`, `{} {}`, `{"a": "`, "{/*", "{/*/}", `{"hooks": {}, "hooks": {}}`} {
 		m := machine(t)
 		tg := target(t, m, a, User, hook.Control)
 		write(t, tg.Path, text)
@@ -222,6 +231,17 @@ func TestRefusedSettings(t *testing.T) {
 		if read(t, tg.Path) != text {
 			t.Errorf("%s changed", text)
 		}
+	}
+	// An agent reads only the last of two members with the same name, so nobody can say which hooks are installed.
+	m := machine(t)
+	tg := target(t, m, a, User, hook.Control)
+	do(t, tg.Install)
+	write(t, tg.Path, strings.Replace(read(t, tg.Path), "{", `{"hooks": {},`, 1))
+	if c, err := tg.Uninstall(); err == nil || !strings.Contains(err.Error(), `the member "hooks" is there twice`) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if list, _ := m.Examine(t.Context(), a); !failed(list) {
+		t.Errorf("%+v", list)
 	}
 	gemini, _ := hook.Find("gemini")
 	if _, err := target(t, machine(t), gemini, User, hook.Comfort).Install(); err == nil {
@@ -271,6 +291,7 @@ func TestExamine(t *testing.T) {
 		{"gemini", `"timeout": 3600000`, `"timeout": 3600`, "they must be equal"},
 		{"gemini", `"matcher": "*"`, `"matcher": "write_.*"`, "matcher"},
 		{"gemini", `{`, `{"hooksConfig": {"enabled": false},`, "turns hooks off"},
+		{"gemini", `{`, `{"hooksConfig": {"disabled": ["other", "countersign"]},`, "hooksConfig.disabled names countersign"},
 		{"copilot", `"timeoutSec": 3600`, `"wait": 3600`, "has no timeout"},
 		{"copilot", `{`, `{"disableAllHooks": true,`, "turns hooks off"},
 		{"codex", `"PreToolUse"`, `"PreCompact"`, "PreToolUse is missing"},
@@ -281,7 +302,7 @@ func TestExamine(t *testing.T) {
 			a, _ := hook.Find(h.agent)
 			tg := target(t, m, a, User, hook.Control)
 			do(t, tg.Install)
-			if list, ok := m.Examine(a); !ok || failed(list) {
+			if list, ok := m.Examine(t.Context(), a); !ok || failed(list) {
 				t.Fatalf("sound settings: %+v", list)
 			}
 			text := read(t, tg.Path)
@@ -289,7 +310,7 @@ func TestExamine(t *testing.T) {
 				t.Fatalf("%s\nhas no %s", text, h.from)
 			}
 			write(t, tg.Path, strings.Replace(text, h.from, h.to, 1))
-			list, _ := m.Examine(a)
+			list, _ := m.Examine(t.Context(), a)
 			if said := fmt.Sprint(list); !strings.Contains(said, h.want) || !failed(list) && !strings.Contains(said, Warn) {
 				t.Errorf("%s", said)
 			}
@@ -301,13 +322,43 @@ func TestExamine(t *testing.T) {
 		do(t, target(t, m, a, User, hook.Control).Install)
 		for _, text := range []string{"[features]\nhooks = false # no\n", "features.hooks=false\n", "[features]\ncodex_hooks = false"} {
 			write(t, filepath.Join(m.Home, ".codex", "config.toml"), text)
-			if list, _ := m.Examine(a); !failed(list) {
+			if list, _ := m.Examine(t.Context(), a); !failed(list) {
 				t.Errorf("%q: %+v", text, list)
 			}
 		}
 		write(t, filepath.Join(m.Home, ".codex", "config.toml"), "[other]\nhooks = false\n[features]\nhooks = true")
-		if list, _ := m.Examine(a); failed(list) {
+		if list, _ := m.Examine(t.Context(), a); failed(list) {
 			t.Errorf("%+v", list)
+		}
+	})
+	t.Run("a hook of Gemini CLI is switched off", func(t *testing.T) {
+		a, _ := hook.Find("gemini")
+		for _, test := range []struct {
+			disabled func(command string) any
+			off      bool
+		}{
+			{func(string) any { return []string{"countersign"} }, true},
+			{func(command string) any { return []string{"lint", command} }, true},
+			{func(string) any { return []string{"lint"} }, false},
+			{func(string) any { return true }, false}, // not a list
+		} {
+			for _, project := range []bool{false, true} {
+				m := machine(t)
+				tg := target(t, m, a, User, hook.Control)
+				do(t, tg.Install)
+				off, err := json.Marshal(map[string]any{"disabled": test.disabled(tg.command("BeforeTool"))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if project { // the settings of the project switch the user's hook off
+					write(t, filepath.Join(m.Folder, ".gemini", "settings.json"), `{"hooksConfig": `+string(off)+`}`)
+				} else {
+					write(t, tg.Path, strings.Replace(read(t, tg.Path), "{", `{"hooksConfig": `+string(off)+`,`, 1))
+				}
+				if list, _ := m.Examine(t.Context(), a); failed(list) != test.off {
+					t.Errorf("%s: %+v", off, list)
+				}
+			}
 		}
 	})
 	t.Run("two scopes", func(t *testing.T) {
@@ -315,11 +366,11 @@ func TestExamine(t *testing.T) {
 		a, _ := hook.Find("claude-code")
 		do(t, target(t, m, a, User, hook.Control).Install)
 		do(t, target(t, m, a, Project, hook.Control).Install)
-		if list, _ := m.Examine(a); !strings.Contains(fmt.Sprint(list), "twice") {
+		if list, _ := m.Examine(t.Context(), a); !strings.Contains(fmt.Sprint(list), "twice") {
 			t.Errorf("%+v", list)
 		}
 		do(t, target(t, m, a, Project, hook.Comfort).Install)
-		if list, _ := m.Examine(a); !strings.Contains(fmt.Sprint(list), "both profiles") {
+		if list, _ := m.Examine(t.Context(), a); !strings.Contains(fmt.Sprint(list), "both profiles") {
 			t.Errorf("%+v", list)
 		}
 	})
@@ -330,17 +381,96 @@ func TestExamine(t *testing.T) {
 		managed := target(t, m, a, User, hook.Control)
 		managed.Path = filepath.Join(m.Managed, "managed-settings.json")
 		write(t, managed.Path, `{"allowManagedHooksOnly": true}`)
-		if list, _ := m.Examine(a); !failed(list) {
+		if list, _ := m.Examine(t.Context(), a); !failed(list) {
 			t.Errorf("hooks that are not run: %+v", list)
 		}
 		do(t, managed.Install)
-		if list, _ := m.Examine(a); failed(list) || strings.Contains(fmt.Sprint(list), Warn) {
+		if list, _ := m.Examine(t.Context(), a); failed(list) || strings.Contains(fmt.Sprint(list), Warn) {
 			t.Errorf("%+v", list)
 		}
 	})
-	if list, ok := machine(t).Examine(hook.Agents()[0]); ok || len(list) > 0 {
+	if list, ok := machine(t).Examine(t.Context(), hook.Agents()[0]); ok || len(list) > 0 {
 		t.Errorf("nothing is installed: %+v", list)
 	}
+}
+
+// The function claude puts a program with the name claude on PATH, which is a shell script.
+func claude(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "claude"), "#!/bin/sh\n"+script+"\n")
+	if err := os.Chmod(filepath.Join(dir, "claude"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+}
+
+// TestExamineVersion checks that Examine finds versions of Claude Code with which the hooks do not block all calls.
+func TestExamineVersion(t *testing.T) {
+	commands := func(m Machine, profile hook.Profile) Target {
+		a, _ := hook.Find("claude-code")
+		return target(t, m, a, User, profile)
+	}
+	web := func(m Machine, profile hook.Profile) Target { return overHTTP(t, m, profile, "https://gate.example") }
+	for _, c := range []struct {
+		script, state, want string
+		installed           func(Machine, hook.Profile) Target
+		profile             hook.Profile
+	}{
+		{"echo '2.1.332 (Claude Code)'", OK, "knows all events of the hooks", commands, hook.Control},
+		{"echo 3.0.0", OK, "Claude Code 3.0.0", commands, hook.Control},
+		{"echo '2.1.331 (Claude Code)'", Warn, "commands in skills run without being asked about", commands, hook.Control},
+		{"echo '2.1.101 (Claude Code)'", Warn, "commands in skills run without being asked about", commands, hook.Control},
+		{"echo '2.1.100 (Claude Code)'", Fail, "Claude Code 2.1.100 ignores a whole settings file", commands, hook.Control},
+		{"echo '1.9.999 (Claude Code)'", Fail, "Claude Code 1.9.999 ignores a whole settings file", commands, hook.Control},
+		{"echo '2.1.295 (Claude Code)'", Warn, "commands in skills run without being asked about", web, hook.Control},
+		{"echo '2.1.294 (Claude Code)'", Fail, `Claude Code 2.1.294 does not know "onFailure"`, web, hook.Control},
+		{"echo '2.1.100 (Claude Code)'", "", "", commands, hook.Comfort},
+		{"echo soon", Warn, `can't be read: claude --version printed "soon"`, commands, hook.Control},
+		{"echo no >&2; exit 1", Warn, "can't be read: exit status 1", commands, hook.Control},
+	} {
+		m := machine(t)
+		claude(t, `[ "$*" = --version ] && `+c.script)
+		do(t, c.installed(m, c.profile).Install)
+		a, _ := hook.Find("claude-code")
+		list, _ := m.Examine(t.Context(), a)
+		i := slices.IndexFunc(list, func(f Finding) bool {
+			return strings.Contains(f.What, "Claude Code ") && strings.Contains(f.What, c.want)
+		})
+		if c.want == "" {
+			if said := fmt.Sprint(list); strings.Contains(said, "2.1.100") || failed(list) {
+				t.Errorf("%s: %s", c.script, said)
+			}
+		} else if i < 0 || list[i].State != c.state {
+			t.Errorf("%s: %+v", c.script, list)
+		}
+	}
+	t.Run("without an answer", func(t *testing.T) {
+		m := machine(t)
+		claude(t, "exec /bin/sleep 600")
+		do(t, commands(m, hook.Control).Install)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		a, _ := hook.Find("claude-code")
+		if list, _ := m.Examine(ctx, a); !strings.Contains(fmt.Sprint(list), "can't be read") {
+			t.Errorf("%+v", list)
+		}
+	})
+	t.Run("not on PATH", func(t *testing.T) {
+		m := machine(t)
+		do(t, commands(m, hook.Control).Install)
+		write(t, filepath.Join(m.Folder, "claude"), "#!/bin/sh\ntouch "+m.Home+"/ran\n")
+		if err := os.Chmod(filepath.Join(m.Folder, "claude"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(m.Folder)
+		t.Setenv("PATH", ".:")
+		a, _ := hook.Find("claude-code")
+		list, _ := m.Examine(t.Context(), a)
+		if _, err := os.Stat(filepath.Join(m.Home, "ran")); err == nil || !strings.Contains(fmt.Sprint(list), "the version of Claude Code is not known") {
+			t.Errorf("a program of this folder ran (%v), or the version is known: %+v", err, list)
+		}
+	})
 }
 
 // overHTTP returns a target whose hooks are HTTP requests.
@@ -439,7 +569,7 @@ func TestExamineHTTP(t *testing.T) {
 		m := machine(t)
 		tg := overHTTP(t, m, harm.profile, "https://gate.example")
 		do(t, tg.Install)
-		if list, ok := m.Examine(tg.Agent); !ok || failed(list) {
+		if list, ok := m.Examine(t.Context(), tg.Agent); !ok || failed(list) {
 			t.Fatalf("sound settings: %+v", list)
 		}
 		text := read(t, tg.Path)
@@ -447,7 +577,7 @@ func TestExamineHTTP(t *testing.T) {
 			t.Fatalf("%s\nhas no %s", text, harm.from)
 		}
 		write(t, tg.Path, strings.Replace(text, harm.from, harm.to, 1))
-		list, _ := m.Examine(tg.Agent)
+		list, _ := m.Examine(t.Context(), tg.Agent)
 		if said := fmt.Sprint(list); failed(list) != (harm.want != "") || !strings.Contains(said, harm.want) {
 			t.Errorf("%s becomes %s: %s", harm.from, harm.to, said)
 		}

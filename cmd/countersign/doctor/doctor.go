@@ -86,16 +86,16 @@ func (d *Doctor) Examine(ctx context.Context) {
 	}
 	d.traces(ctx, env)
 	d.gateway(ctx, env, policy)
-	d.hooks()
+	d.hooks(ctx)
 }
 
 // The method "hooks" checks the hooks of the coding agents on this machine.
-func (d *Doctor) hooks() {
+func (d *Doctor) hooks(ctx context.Context) {
 	home, _ := os.UserHomeDir() // empty: there are no settings
 	folder, _ := os.Getwd()
 	m := setup.Machine{Home: home, Folder: folder, Getenv: os.Getenv}
 	for _, a := range hook.Agents() {
-		found, _ := m.Examine(a)
+		found, _ := m.Examine(ctx, a)
 		if len(found) == 0 {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -165,11 +166,8 @@ reads the token from an environment variable. Only Claude Code can do this safel
 			if err != nil {
 				return err
 			}
-			path, err := os.Executable()
+			path, err := programPath()
 			if err != nil {
-				return cli.CouldNot("the path of this program is not known: %w", err)
-			}
-			if path, err = filepath.EvalSymlinks(path); err != nil {
 				return cli.CouldNot("the path of this program is not known: %w", err)
 			}
 			t.Profile, t.Timeout, t.Program = hook.Profile(profile), timeout, append([]string{path}, program...)
@@ -199,6 +197,25 @@ reads the token from an environment variable. Only Claude Code can do this safel
 	cmd.Flags().StringVar(&gateway, "http", "", "address of the gateway: the agent sends its events there, and needs no program")
 	cmd.Flags().StringVar(&variable, "token-variable", setup.DefaultVariable, "with --http: the environment variable with the token")
 	return cmd
+}
+
+// programPath returns the path under which this program was started. If this path is a link, it is better for settings
+// than the path of the file, because the link usually leads to the new file after an upgrade.
+func programPath() (string, error) {
+	path, err := os.Executable() // on Linux, this is the path of the file
+	if err != nil {
+		return "", err
+	}
+	file, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if started, err := exec.LookPath(os.Args[0]); err == nil {
+		if other, err := os.Stat(started); err == nil && os.SameFile(file, other) {
+			return filepath.Abs(started)
+		}
+	}
+	return filepath.EvalSymlinks(path)
 }
 
 func uninstallCommand() *cobra.Command {
@@ -254,6 +271,7 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [AGENT]",
 		Short: "Finds what lets a coding agent's calls run without being asked about",
 		Long: `Examines the settings of the agents for the user and for this folder, and asks the gateway whether it knows the token.
+If Claude Code has hooks, runs "claude --version", because old versions don't know all events of the hooks.
 
 Exit codes: 0 nothing is wrong · 1 something is wrong`,
 		Example: "  countersign hook doctor claude-code",
@@ -276,7 +294,7 @@ Exit codes: 0 nothing is wrong · 1 something is wrong`,
 			wrong := print(cmd.OutOrStdout(), "Gateway", m.Reach(ctx))
 			some := false
 			for _, a := range agents {
-				list, installed := m.Examine(a)
+				list, installed := m.Examine(ctx, a)
 				if !installed && len(args) == 0 {
 					continue
 				}

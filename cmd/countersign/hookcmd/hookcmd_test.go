@@ -3,10 +3,12 @@ package hookcmd_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -229,6 +231,57 @@ func TestInstallAsks(t *testing.T) {
 	}
 	if now, err := os.ReadFile(path); err != nil || string(now) != before {
 		t.Errorf("%v\n%s", err, now)
+	}
+}
+
+// TestProgramBehindALink installs hooks with a program that has a version in its name, and that is started through a
+// link. The settings have the link, so the hooks also work with the next version. A second installation and the
+// uninstallation find the hooks, even if they are started by another name.
+func TestProgramBehindALink(t *testing.T) {
+	l := newLaptop(t, hook.Control)
+	link, version := filepath.Join(l.home, "bin", "countersign-hook"), filepath.Join(l.home, "countersign-hook-1.4.0")
+	if err := errors.Join(os.Rename(l.program, version), os.Mkdir(filepath.Dir(link), 0o755), os.Symlink(version, link)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(l.home, ".claude/settings.json")
+	for name, start := range map[string][]string{
+		"by the link's path": {link}, "by the link's name": {"sh", "-c", `PATH="$HOME/bin:$PATH"; countersign-hook "$@"`, "sh"}, "without the link": {version},
+	} {
+		l.program = start[0]
+		run := func(args ...string) result { return l.run("", append(slices.Clone(start[1:]), args...)...) }
+		if r := run("install", "claude-code", "--yes"); r.code != 0 {
+			t.Fatalf("%s: %+v", name, r)
+		}
+		first, err := os.ReadFile(path)
+		want := "'" + link + "' claude-code"
+		if start[0] == version {
+			want = "'" + version + "' claude-code"
+		}
+		if err != nil || !strings.Contains(string(first), want) {
+			t.Errorf("%s: the settings have no %s (%v):\n%s", name, want, err, first)
+		}
+		if r := run("install", "claude-code", "--yes"); r.code != 0 || !strings.Contains(r.out, "there already") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if r := l.start("", link, "install", "claude-code", "--yes"); r.code != 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if n := len(l.commands(".claude/settings.json", "PreToolUse")); n != 1 {
+			t.Errorf("%s: there are %d hooks", name, n)
+		}
+		if r := l.start("", version, "uninstall", "claude-code", "--yes"); r.code != 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s: the settings remain: %v", name, err)
+		}
+	}
+	other := filepath.Join(l.home, "approve") // uninstall would not find hooks of a program with this name
+	if err := os.Link(version, other); err != nil {
+		t.Fatal(err)
+	}
+	if r := l.start("", other, "install", "claude-code", "--yes"); r.code != 2 || !strings.Contains(r.err, "must begin with countersign") {
+		t.Errorf("%+v", r)
 	}
 }
 

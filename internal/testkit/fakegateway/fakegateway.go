@@ -28,6 +28,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Token is the token of the fake gateway's only caller.
@@ -210,6 +211,11 @@ func (g *Gateway) serve(w http.ResponseWriter, req *http.Request) {
 	}
 	if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil {
 		g.t.Errorf("the caller's request is not valid: %v\n%s %s\n%s", err, req.Method, req.URL, body)
+	}
+	if len(body) > 0 && !jsontext.Value(body).IsValid() { // for example, a text has only half of a surrogate pair
+		g.t.Errorf("the caller's request is not strict JSON\n%s %s\n%s", req.Method, req.URL, body)
+		Problem(w, http.StatusBadRequest, "invalid_request", "the body is not strict JSON")
+		return
 	}
 	rec := httptest.NewRecorder()
 	g.answer(rec, req, route.Operation.OperationID, params["id"], string(body))
@@ -450,6 +456,7 @@ func (g *Gateway) Receipt(tool, args string, expires time.Time) string {
 	}
 	head := encode(map[string]string{"alg": "EdDSA", "kid": "k1", "typ": "countersign-receipt+jwt"}) + "." + encode(map[string]any{
 		"aud": []string{Audience}, "request": "req_1", "tool": tool, "args_sha256": Hash(args), "exp": expires.Unix(), "jti": "req_1",
+		"nbf": time.Now().Unix(),
 	})
 	return head + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(g.key, []byte(head)))
 }

@@ -38,10 +38,17 @@ await show("expired", gate, "{}");
 await show("unrun", gate, "{}");
 await show("lost", gate, "{}");
 await show("records-lost", gate, "{}");
+await show("claim-unread", gate, "{}");
 await show("cut-poll", new Countersign({ ...options, patience: 400 }), "{}");
 const end = new AbortController();
 await show("stopped", new Countersign({ ...options, onPending: (request, call) => { console.log(`${call.id} waits for ${request.waits_for} until ${request.expires_at}`); end.abort(); } }), "{}", end.signal);
 await show("stopped-in-pause", new Countersign({ ...options, patience: 3_600_000 }), "{}", AbortSignal.timeout(100));
+const circular: Record<string, unknown> = {};
+circular.self = circular;
+for (const [id, result] of Object.entries({ circular, bigint: 10n, "bigint-inside": { n: 10n }, surrogate: "half \ud83d", bare: Object.assign(Object.create(null), { n: 10n }) })) {
+  const out = await gate.run<unknown>({ id, tool: "deploy", args: "{}", summary: "cut \ude00" }, () => result);
+  console.log(`${id} returns the tool's result: ${out === result}`);
+}
 for (const id of ["shown", "shown-edited", "shown-rejected"]) {
   const deploy = gated(gate, {
     deploy: tool({ inputSchema: z.object({}), execute: () => ({ pages: [id] }), toModelOutput: ({ output }) => ({ type: "content", value: output.pages.map((text) => ({ type: "text", text })) }) }),

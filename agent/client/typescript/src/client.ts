@@ -94,7 +94,7 @@ const longestReason = 3000;
 const prefix = "urn:countersign:problem:";
 
 /** The problems with which the gateway says that it did nothing, and that the client may repeat the request. */
-const repeatable = new Set(["key_in_flight", "unavailable", "too_many_waiting", "too_many_requests"]);
+const repeatable = new Set(["key_in_flight", "too_many_waiting", "too_many_requests"]);
 
 /** The problems with which the policy refuses the call. */
 const refusals = new Set(["refused", "tool_not_allowed", "tool_blocked", "invalid_arguments", "budget_used_up", "too_many_pending"]);
@@ -190,7 +190,8 @@ export class Countersign {
       return true;
     } catch (err) {
       if (err instanceof Problem && err.problem === "not_approved" && err.requestStatus === "pending") return false;
-      if ((err instanceof Problem && err.problem) || notSent(err)) throw err;
+      // With the problem "unavailable", the gateway may have stored the claim.
+      if ((err instanceof Problem && err.problem && err.problem !== "unavailable") || notSent(err)) throw err;
       await this.#report(request.id, "failed", "The tool did not run, because the answer to the claim was lost.");
       throw new Error("the answer to the claim was lost, so the tool did not run", { cause: err });
     }
@@ -392,13 +393,21 @@ function object(args: string): string {
   throw new Refusal("The call did not run, because its arguments are not a JSON object.", "refused");
 }
 
+/** Returns a value as people read it. The tool has run, so this function must not throw if the value is not JSON. */
 function text(out: unknown): string {
-  return typeof out === "string" ? out : (JSON.stringify(out) ?? "");
+  if (typeof out === "string") return out;
+  try {
+    return JSON.stringify(out) ?? "";
+  } catch { // such as an object that contains itself, or a BigInt
+    return typeof out === "object" ? Object.prototype.toString.call(out) : String(out);
+  }
 }
 
+/** Shortens a text for people. Replaces each half of a surrogate pair by U+FFFD, because the gateway refuses halves. */
 function cut(s: string, most: number): string {
-  const points = s.length > most ? [...s] : [];
-  return points.length > most ? `${points.slice(0, most - 1).join("")}…` : s;
+  const whole = s.replace(/\p{Surrogate}/gu, "\ufffd"); // with the flag u, the pattern does not match a pair
+  const points = whole.length > most ? [...whole] : [];
+  return points.length > most ? `${points.slice(0, most - 1).join("")}…` : whole;
 }
 
 async function sha256(s: string): Promise<string> {
