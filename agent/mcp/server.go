@@ -33,7 +33,7 @@ type server struct {
 
 	slots   chan struct{} // one for each call in progress
 	tokens  atomic.Int64
-	settled chan struct{} // closed when the server has listed its tools or has failed for the first time
+	settled chan struct{} // closed when the server has listed its tools, or the first attempt to connect has failed
 	once    sync.Once
 	wake    chan struct{} // receives a value when the list of tools may have changed
 
@@ -94,9 +94,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // link makes one connection, and returns when the connection has ended. The error gives the reason for the end.
 func (s *server) link(ctx context.Context) error {
-	ses, err := s.connect(ctx)
+	ses, err := s.handshake(ctx)
 	if err != nil {
-		s.legacy = !s.legacy // the next attempt uses the other handshake
 		return err
 	}
 	defer ses.end()
@@ -134,6 +133,30 @@ func (s *server) link(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// handshake connects to the server. If the newest handshake fails, handshake tries the older one immediately, because
+// some older servers exit or hang at a message that they don't know. If the older handshake fails, the next attempt
+// begins with the newest one.
+func (s *server) handshake(ctx context.Context) (*session, error) {
+	ses, err := s.connect(ctx)
+	if err == nil || ctx.Err() != nil {
+		return ses, err
+	}
+	s.legacy = !s.legacy
+	if !s.legacy {
+		return nil, err
+	}
+	s.failed(err)
+	ses, older := s.connect(ctx)
+	if older == nil || ctx.Err() != nil {
+		return ses, older
+	}
+	s.legacy = false
+	if older.Error() != err.Error() {
+		err = fmt.Errorf("%w; with the handshake of older servers: %w", err, older)
+	}
+	return nil, err
 }
 
 // jittered varies an interval, so that the lists of several servers are not read at the same time.
