@@ -144,7 +144,7 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 			case <-late:
 				return "", fmt.Errorf("%w, because its source %s is not available; it can be tried again later", ErrNotRun, t.source)
 			case <-ctx.Done():
-				return "", ctx.Err()
+				return "", NotSent(ctx, t.Effect, fmt.Errorf("it was ended before its source %s was available", t.source))
 			}
 		}
 	}

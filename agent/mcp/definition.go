@@ -22,6 +22,7 @@ const maxModelText = 1024
 type definition struct {
 	raw    json.RawMessage // the object in the server's list, byte for byte
 	name   string          // the tool's name on the server
+	effect approvers.Effect
 	output *jsonschema.Schema
 }
 
@@ -61,6 +62,7 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	if effect, said := s.Effects[d.name]; said {
 		t.Effect = effect
 	}
+	d.effect = t.Effect
 	return d, t, nil
 }
 

@@ -300,9 +300,14 @@ func (s *server) status() Status {
 // errAway means that a server is not connected.
 var errAway = errors.New("the server is not connected")
 
-// ready returns the current connection. If there is none, ready waits for a limited time.
+// ready returns the current connection. If there is none, ready waits for a limited time: at most half of a call's
+// timeout, so that the error of the call can say why there is no connection.
 func (s *server) ready(ctx context.Context) (*session, error) {
-	timer := time.NewTimer(s.limits.ready)
+	wait := s.limits.ready
+	if s.Timeout > 0 {
+		wait = min(wait, s.Timeout/2)
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
 		s.mu.Lock()

@@ -86,8 +86,13 @@ func TestReadyWaitsAWhile(t *testing.T) {
 		}
 		began := time.Now()
 		_, err = tool.Run(t.Context(), agent.Invocation{})
-		if outcomeOf(err) != fails || err.Error() != "the server is not connected: it burns; nothing was done" || time.Since(began) != usual.ready {
+		if !errors.Is(err, agent.ErrNotRun) || err.Error() != "it was not run: the server is not connected: it burns" || time.Since(began) != usual.ready {
 			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		c.servers[0].Timeout = 6 * time.Second
+		began = time.Now()
+		if _, err = tool.Run(t.Context(), agent.Invocation{}); !errors.Is(err, agent.ErrNotRun) || time.Since(began) != 3*time.Second {
+			t.Errorf("%v after %s, although the timeout is 6 s", err, time.Since(began))
 		}
 		stop()
 	})
@@ -135,7 +140,7 @@ func TestTooManyCalls(t *testing.T) {
 		_, _ = tool.Run(ctx, agent.Invocation{Args: []byte(`{}`)})
 	}()
 	recordedLine(t, read, `"tools/call"`)
-	if _, err := call(t, tool, `{}`); outcomeOf(err) != fails || err.Error() != "the server bad has 1 calls under way already; nothing was done" {
+	if _, err := call(t, tool, `{}`); !errors.Is(err, agent.ErrNotRun) || err.Error() != "it was not run: the server bad has 1 calls under way already" {
 		t.Errorf("%v", err)
 	}
 	cancel()
