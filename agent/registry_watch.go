@@ -24,6 +24,7 @@ type Status struct {
 	Pinned     json.RawMessage // pinned definition, if it differs from the offered one
 	Presumed   approvers.Risk  // the source's default risk for tools that the policy does not name; zero: none
 	Fault      error           // why the offered definition can't be used
+	Notes      []string        // parts of the schema that the bot does not check, or that some models' servers refuse
 }
 
 // Status lists the state of every tool by name, with the registry's version.
@@ -31,7 +32,7 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, t := range r.inOrder() {
-		s := Status{Tool: t.pinned, State: t.state, Definition: t.Definition, Pinned: t.before, Presumed: t.Presumed, Fault: t.fault}
+		s := Status{Tool: t.pinned, State: t.state, Definition: t.Definition, Pinned: t.before, Presumed: t.Presumed, Fault: t.fault, Notes: t.notes}
 		if t.fault != nil {
 			s.Definition, s.Pinned = nil, t.Definition
 		}

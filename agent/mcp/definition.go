@@ -90,8 +90,9 @@ func forModel(text, name string) string {
 	return text
 }
 
-// compile compiles a JSON Schema without external references.
+// compile compiles a JSON Schema without external references, and without the patterns that can't be checked.
 func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
+	raw, _ = agent.WithoutPatterns(raw)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, errors.New("it is not JSON")
@@ -102,11 +103,11 @@ func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{}) // without loaders, the compiler reads no files and contacts no hosts
 	if err := c.AddResource("mem:output", doc); err != nil {
-		return nil, errors.New("it is not a JSON Schema: " + line(err.Error()))
+		return nil, errors.New("it can't be used as a JSON Schema: " + line(err.Error()))
 	}
 	schema, err := c.Compile("mem:output")
 	if err != nil {
-		return nil, errors.New("it is not a JSON Schema: " + line(err.Error()))
+		return nil, errors.New("it can't be used as a JSON Schema: " + line(err.Error()))
 	}
 	return schema, nil
 }

@@ -52,6 +52,21 @@ func TestResults(t *testing.T) {
 	}
 }
 
+// TestPatternInAPromise checks an outputSchema with a pattern that Go's regular expressions don't support. The rest of
+// the schema is checked.
+func TestPatternInAPromise(t *testing.T) {
+	d, _, err := define(config.Server{Name: "s"}, []byte(`{"name":"act","description":"x","inputSchema":{"type":"object"},`+
+		`"outputSchema":{"type":"object","properties":{"mail":{"type":"string","pattern":"^(?!\\.)a"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for raw, want := range map[string]bool{`{"structuredContent":{"mail":"b"}}`: true, `{"structuredContent":{"mail":1}}`: false} {
+		if text, err := result(d, redact.Values{}, []byte(raw), nil); (err == nil) != want {
+			t.Errorf("%s: %q, %v", raw, text, err)
+		}
+	}
+}
+
 // TestFilesThatDoNotFit checks that the text for the model mentions each file that can't be attached.
 func TestFilesThatDoNotFit(t *testing.T) {
 	one := `{"type":"image","mimeType":"image/png","data":"AAAA"}`
