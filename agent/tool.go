@@ -24,7 +24,8 @@ type Tool struct {
 	Description string
 	// Schema is the JSON Schema of the arguments, which are an object. If Schema declares no draft, the draft is 2020-12.
 	// References must stay within the schema. Arguments that Schema does not name are refused, unless additionalProperties
-	// is true or a schema.
+	// is true or a schema. The same applies to the fields of objects in the arguments, unless the schema of the object
+	// describes no fields, such as {"type":"object"}: it then allows any fields.
 	Schema json.RawMessage
 	// Effect says whether a repeated run of a call takes effect twice. After a crash, Effect determines whether the
 	// run is repeated.
