@@ -40,6 +40,11 @@ func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (st
 	if err == nil {
 		err = s.verify(ctx, ses, d)
 	}
+	if err != nil && ses.forgotten() { // the server has lost the session, for example after a restart
+		if ses, err = s.ready(ctx); err == nil {
+			err = s.verify(ctx, ses, d)
+		}
+	}
 	if err != nil {
 		return "", agent.NotSent(ctx, d.effect, unsent(ctx, err))
 	}
@@ -97,7 +102,7 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 			return "", forms, nil
 		}
 	}
-	return "", nil, rejected(a)
+	return "", nil, rejected(a, f.status.Load())
 }
 
 // meta returns the metadata of a call. As the MCP proposal SEP-414 says, the metadata contains the trace context,
@@ -113,11 +118,14 @@ func meta(ctx context.Context, in agent.Invocation) sdk.Meta {
 }
 
 // rejected converts a server's error response. The returned error says that the server refused the call, or that the
-// outcome is unknown.
-func rejected(a *answer) error {
+// outcome is unknown. A server over HTTP can also refuse the call with the status.
+func rejected(a *answer, status int64) error {
 	said := cut(a.message, maxError)
 	switch a.code {
 	case codeParse, codeInvalidRequest, codeNoMethod, codeInvalidParams, codeHeaders, codeCapabilities, codeVersion, codeVisitURL:
+		return fmt.Errorf("the server refused the call: %s", said)
+	}
+	if status >= 400 && status < 500 {
 		return fmt.Errorf("the server refused the call: %s", said)
 	}
 	return fmt.Errorf("the server failed: %s: %w", said, agent.ErrOutcomeUnknown)

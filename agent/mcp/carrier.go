@@ -3,12 +3,14 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +27,7 @@ type carrier struct {
 	at      *url.URL
 	headers http.Header
 	refused atomic.Int64 // status code of the last refused request
+	lost    atomic.Bool  // the server does not know the session any more
 	broken  func()       // called when a request fails, because the server may have restarted with other tools
 }
 
@@ -169,7 +172,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode >= 300:
-		resp.Body = ending{limited(resp.Body, 64<<10), func() {}}
+		c.refusal(resp, kind == "application/json", f, id)
 	case kind == "text/event-stream":
 		resp.Body = newEvents(resp.Body, c.limits, func(raw []byte) []byte { return c.tap.in(raw, f) })
 	case kind == "application/json":
@@ -192,6 +195,36 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 		resp.Body = ending{limited(resp.Body, 64<<10), func() {}}
 	}
 	return resp, nil
+}
+
+// refusal replaces the body of a response whose status is not a success. If the body is a JSON-RPC error, it passes
+// through the tap. If the response to a call has no such body, the SDK gets one. Otherwise, the SDK would end the
+// connection, and with it all other calls.
+func (c *carrier) refusal(resp *http.Response, isJSON bool, f *flight, id string) {
+	session := resp.Request != nil && resp.Request.Header.Get("Mcp-Session-Id") != ""
+	missing := resp.StatusCode == http.StatusNotFound && session
+	signIn := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
+	if id == "" || signIn || f == nil && !missing {
+		resp.Body = ending{limited(resp.Body, 64<<10), func() {}}
+		return
+	}
+	raw, _ := io.ReadAll(limited(resp.Body, 64<<10)) // a body that can't be read is like a body without an error
+	resp.Body.Close()
+	o, err := readObject(raw)
+	code := string(o.object("error").get("code"))
+	said := isJSON && err == nil && code != ""
+	var body []byte
+	if said && resp.StatusCode < 500 && f != nil {
+		body = c.tap.in(o.with("id", json.RawMessage(id)).bytes(), f) // an error may have null as its id
+	}
+	switch {
+	case missing && code != strconv.Itoa(codeNoMethod):
+		c.lost.Store(true)
+		body = nil // the SDK then ends the connection
+	case body == nil:
+		body = failed(id, "the server answers "+resp.Status)
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 }
 
 // limited returns a body that ends at the limit. The parameter most is the limit in bytes.

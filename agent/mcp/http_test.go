@@ -8,8 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -412,6 +414,88 @@ func TestLostSession(t *testing.T) {
 	}
 	if c.Status()[0].Restarts == 0 {
 		t.Error("it was not connected again")
+	}
+}
+
+// TestForgottenSession checks a server that has lost the session when a call reads the list. The call waits for the new
+// session.
+func TestForgottenSession(t *testing.T) {
+	for name, refuse := range map[string]func(http.ResponseWriter){
+		"a text": func(w http.ResponseWriter) { http.Error(w, "no such session", http.StatusNotFound) },
+		"JSON": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lost, refused atomic.Bool
+			a := &address{}
+			a.gate = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Header.Get("Mcp-Session-Id") == "" {
+					lost.Store(false) // a new session
+				}
+				if lost.Load() {
+					refused.Store(true)
+					refuse(w)
+				}
+				return !lost.Load()
+			}
+			l := quick()
+			l.fresh = 0
+			_, o := running(t, l, a.at(t))
+			tool := o.tool(t, "far.act")
+			lost.Store(true)
+			if text, err := call(t, tool, `{}`); text != "done" || !refused.Load() {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	}
+}
+
+// TestRefusedBesideACall checks a call that the server refuses with a status and without a JSON-RPC error. The server's
+// other calls go on.
+func TestRefusedBesideACall(t *testing.T) {
+	for _, code := range []int{303, 400, 409, 413, 501} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			began, release := make(chan struct{}), make(chan struct{})
+			a := &address{act: func(w http.ResponseWriter, r *http.Request, m wire) {
+				if strings.Contains(m.raw, "large") {
+					http.Error(w, "no", code)
+					return
+				}
+				if strings.Contains(m.raw, "small") {
+					answerJSON(w, m, `{"content":[]}`)
+					return
+				}
+				close(began)
+				select {
+				case <-release:
+					answerJSON(w, m, `{"content":[{"type":"text","text":"done"}]}`)
+				case <-r.Context().Done():
+				}
+			}}
+			c, o := running(t, quick(), a.at(t))
+			tool := o.tool(t, "far.act")
+			var slow sync.WaitGroup
+			slow.Go(func() {
+				if text, err := call(t, tool, `{}`); text != "done" {
+					t.Errorf("the other call: %q, %v", text, err)
+				}
+			})
+			<-began
+			if _, err := call(t, tool, `{"large":1}`); !strings.Contains(said(err), strconv.Itoa(code)) || (outcomeOf(err) == fails) != (code/100 == 4) {
+				t.Errorf("the refused call: %v", err)
+			}
+			if _, err := call(t, tool, `{"small":1}`); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
+			close(release)
+			slow.Wait()
+			if n := c.Status()[0].Restarts; n != 0 {
+				t.Errorf("it was connected again %d times", n)
+			}
+		})
 	}
 }
 

@@ -109,10 +109,10 @@ func TestPromises(t *testing.T) {
 // TestOddErrors checks errors with an invalid code or a long text, and invalid numbers.
 func TestOddErrors(t *testing.T) {
 	a := readError(object{{"code", []byte(`"x"`)}})
-	if outcomeOf(rejected(a)) != unclear {
+	if outcomeOf(rejected(a, 200)) != unclear {
 		t.Error("an error without a code claims that nothing was done")
 	}
-	long := rejected(&answer{code: codeInvalidParams, message: strings.Repeat("é", 5000)}).Error()
+	long := rejected(&answer{code: codeInvalidParams, message: strings.Repeat("é", 5000)}, 200).Error()
 	if len(long) > maxError+100 || !strings.HasSuffix(long, "é…") {
 		t.Errorf("%d bytes", len(long))
 	}

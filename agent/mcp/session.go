@@ -232,8 +232,13 @@ func (ses *session) alive() bool {
 	case <-ses.done:
 		return false
 	default:
-		return ses.ctx.Err() == nil
+		return ses.ctx.Err() == nil && !ses.forgotten()
 	}
+}
+
+// forgotten reports whether the server does not know the session any more.
+func (ses *session) forgotten() bool {
+	return ses != nil && ses.carrier != nil && ses.carrier.lost.Load()
 }
 
 // lost returns the error for a connection that ended, but not by the client.
