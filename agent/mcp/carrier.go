@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ type carrier struct {
 	headers http.Header
 	refused atomic.Int64 // status code of the last refused request
 	lost    atomic.Bool  // the server does not know the session any more
+	streams atomic.Int64 // number of streams with an event id of streamID
 	broken  func()       // called when a request fails, because the server may have restarted with other tools
 }
 
@@ -133,9 +135,18 @@ func (c *carrier) send(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// streamID begins the ids of events that the carrier adds to streams for unsolicited messages. If several streams in a
+// row end without an event id, the SDK ends the connection. But a proxy ends each stream that is idle for some time.
+const streamID = "countersign-stream-"
+
 // listen opens the stream for unsolicited messages. If the server does not respond in time, listen returns status
-// 405, which means that the server has no such stream.
+// 405, which means that the server has no such stream. With the id of a server's event, the SDK continues a stream.
 func (c *carrier) listen(r *http.Request) (*http.Response, error) {
+	last := r.Header.Get("Last-Event-ID")
+	anew := last == "" || strings.HasPrefix(last, streamID)
+	if anew {
+		r.Header.Del("Last-Event-ID") // the server does not know this id
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	slow := time.AfterFunc(c.limits.stream, cancel)
 	resp, err := c.send(r.WithContext(ctx))
@@ -154,7 +165,14 @@ func (c *carrier) listen(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = ending{resp.Body, cancel}
-	return c.received(resp, nil, "")
+	resp, err = c.received(resp, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := resp.Body.(*events); ok && anew {
+		e.left = fmt.Appendf(nil, "id: %s%d\n\n", streamID, c.streams.Add(1))
+	}
+	return resp, nil
 }
 
 type ending struct {

@@ -328,6 +328,41 @@ func TestStreamUnasked(t *testing.T) {
 	}
 }
 
+// TestStreamEndsAgainAndAgain checks a proxy that ends each idle stream of unsolicited messages. The connection stays,
+// with its running call. The server gets only the ids of its own events.
+func TestStreamEndsAgainAndAgain(t *testing.T) {
+	var mu sync.Mutex
+	var last []string
+	enough := make(chan struct{})
+	a := &address{get: func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch last = append(last, r.Header.Get("Last-Event-ID")); {
+		case len(last) == 12:
+			close(enough)
+		case len(last) == 6:
+			stream(w, r)("id: own-6\n\n")
+		case len(last) < 12:
+			stream(w, r)("retry: 5\n\n")
+		}
+	}, act: func(w http.ResponseWriter, r *http.Request, m wire) {
+		select {
+		case <-enough:
+			answerJSON(w, m, `{"content":[{"type":"text","text":"done"}]}`)
+		case <-r.Context().Done():
+		}
+	}}
+	c, o := running(t, quick(), a.at(t))
+	if text, err := call(t, o.tool(t, "far.act"), `{}`); text != "done" || c.Status()[0].Restarts != 0 {
+		t.Errorf("%q, %v; connected again %d times", text, err, c.Status()[0].Restarts)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if ids := strings.Join(last[:min(len(last), 12)], ","); ids != ",,,,,,own-6,,,,," {
+		t.Errorf("the server got the ids %s", ids)
+	}
+}
+
 // TestAskOverHTTP checks that a question on a call's own stream is put to a person, even if several calls are in
 // progress.
 func TestAskOverHTTP(t *testing.T) {
