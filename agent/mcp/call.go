@@ -95,7 +95,7 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 	case a.refused != "":
 		return "", nil, fmt.Errorf("%s ran, but %s: %w", d.name, a.refused, agent.ErrOutcomeUnknown)
 	case a.result != nil:
-		text, err := result(d, s.secrets, a.result, in.Attach)
+		text, err := result(d, ses.tap.secrets, a.result, in.Attach)
 		return text, nil, err
 	case a.code == codeVisitURL:
 		if forms := addresses(s.Name, a.data); len(forms) > 0 {

@@ -26,7 +26,8 @@ type server struct {
 	log     *slog.Logger
 	version string
 	limits  limits
-	secrets redact.Values // secret values that the client sends to the server
+	secrets atomic.Pointer[redact.Values] // secret values that the client sends to the server
+	given   []string                      // the values in secrets; only readSecrets uses the field
 
 	connect func(context.Context) (*session, error) // replaced in tests
 	legacy  bool                                    // the next handshake uses the older protocol version
@@ -52,10 +53,10 @@ type server struct {
 func newServer(c config.Server, with Config, l limits) *server {
 	s := &server{
 		Server: c, lookup: with.Lookup, offer: with.Offer, leftOut: with.LeftOut, log: with.Log.With("server", c.Name), version: with.Version, limits: l,
-		secrets: secretsOf(c, with.Lookup),
-		slots:   make(chan struct{}, l.calls), settled: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		slots: make(chan struct{}, l.calls), settled: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	s.connect = s.dial
+	s.readSecrets()
 	return s
 }
 
@@ -249,9 +250,9 @@ func nameOf(raw json.RawMessage) string {
 
 // tool converts one definition to a tool. The tool's Run function calls the server.
 func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
-	if s.secrets.In(string(raw)) {
+	if secrets := s.secrets.Load(); secrets.In(string(raw)) {
 		return agent.Tool{}, fmt.Errorf("the server %s: %w: the definition of %.80q repeats a value that the policy gives the server as a secret, so the tool is not offered; if the value is not a secret, write it in the policy in place of ${…}",
-			s.Name, ErrDefinition, s.secrets.Out(nameOf(raw)))
+			s.Name, ErrDefinition, secrets.Out(nameOf(raw)))
 	}
 	d, t, err := define(s.Server, raw)
 	if err != nil {

@@ -51,7 +51,8 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 		ses.changes.Add(1)
 		s.nudge()
 	}
-	ses.tap = newTap(s.log, s.secrets, s.MaxResult, change, func(page json.RawMessage) { ses.page.Store(&page) })
+	s.readSecrets()
+	ses.tap = newTap(s.log, *s.secrets.Load(), s.MaxResult, change, func(page json.RawMessage) { ses.page.Store(&page) })
 	transport, err := ses.transport(change)
 	if err != nil {
 		return nil, err
