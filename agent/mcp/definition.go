@@ -39,7 +39,7 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	if d.name == "" {
 		return definition{}, agent.Tool{}, fmt.Errorf("%w: it has no name", ErrDefinition)
 	}
-	if schema := o.get("outputSchema"); schema != nil {
+	if schema := o.given("outputSchema"); schema != nil {
 		if d.output, err = compile(schema); err != nil {
 			return definition{}, agent.Tool{}, fmt.Errorf("%w: the outputSchema of %.80q: %w", ErrDefinition, d.name, err)
 		}
