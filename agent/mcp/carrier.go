@@ -85,7 +85,7 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := questionID(raw)
+	id, method := questionOf(raw)
 	r.ContentLength = int64(len(raw))
 	r.GetBody = nil // without GetBody, net/http does not repeat the request; net/http can't know whether a repetition is safe
 	r.Body = &sending{Reader: bytes.NewReader(raw), f: f}
@@ -96,16 +96,20 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	if f != nil {
 		f.status.Store(int64(resp.StatusCode))
 	}
+	if resp.StatusCode >= 300 {
+		c.refusal(resp, f, id, method)
+		return resp, nil
+	}
 	return c.received(resp, f, id)
 }
 
-// questionID returns the id of an outgoing request as JSON, or "" for other messages.
-func questionID(raw []byte) string {
+// questionOf returns the id of an outgoing request as JSON, and its method. For other messages, id is "".
+func questionOf(raw []byte) (id, method string) {
 	o, err := readObject(raw)
 	if err != nil || !o.has("method") {
-		return ""
+		return "", ""
 	}
-	return string(o.get("id"))
+	return string(o.get("id")), o.text("method")
 }
 
 // sending is a request's body. The first read of the body sets f.sent, because after this read, the server may have
@@ -190,7 +194,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode >= 300:
-		c.refusal(resp, kind == "application/json", f, id)
+		resp.Body = ending{limited(resp.Body, 64<<10), func() {}}
 	case kind == "text/event-stream":
 		resp.Body = newEvents(resp.Body, c.limits, func(raw []byte) []byte { return c.tap.in(raw, f) })
 	case kind == "application/json":
@@ -218,19 +222,20 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 // refusal replaces the body of a response whose status is not a success. If the body is a JSON-RPC error, it passes
 // through the tap. If the response to a call has no such body, the SDK gets one. Otherwise, the SDK would end the
 // connection, and with it all other calls.
-func (c *carrier) refusal(resp *http.Response, isJSON bool, f *flight, id string) {
-	session := resp.Request != nil && resp.Request.Header.Get("Mcp-Session-Id") != ""
-	missing := resp.StatusCode == http.StatusNotFound && session
+func (c *carrier) refusal(resp *http.Response, f *flight, id, method string) {
+	session := resp.Request.Header.Get("Mcp-Session-Id") != "" && method != "server/discover" && method != "subscriptions/listen"
+	missing := resp.StatusCode == http.StatusNotFound && session // the SDK then ends the connection
 	signIn := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 	if id == "" || signIn || f == nil && !missing {
 		resp.Body = ending{limited(resp.Body, 64<<10), func() {}}
 		return
 	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	raw, _ := io.ReadAll(limited(resp.Body, 64<<10)) // a body that can't be read is like a body without an error
 	resp.Body.Close()
 	o, err := readObject(raw)
 	code := string(o.object("error").get("code"))
-	said := isJSON && err == nil && code != ""
+	said := kind == "application/json" && err == nil && code != ""
 	var body []byte
 	if said && resp.StatusCode < 500 && f != nil {
 		body = c.tap.in(o.with("id", json.RawMessage(id)).bytes(), f) // an error may have null as its id
@@ -238,7 +243,7 @@ func (c *carrier) refusal(resp *http.Response, isJSON bool, f *flight, id string
 	switch {
 	case missing && code != strconv.Itoa(codeNoMethod):
 		c.lost.Store(true)
-		body = nil // the SDK then ends the connection
+		body = nil // with a body, the SDK would not know that the session is lost
 	case body == nil:
 		body = failed(id, "the server answers "+resp.Status)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/internal/redact"
 	"countersign/internal/testkit"
 	"countersign/internal/tracing"
 	"countersign/internal/tracing/tracingtest"
@@ -554,5 +555,18 @@ func TestTraceparent(t *testing.T) {
 	}
 	if sent := recordedLine(t, read, `"tools/call"`); !strings.Contains(sent, inMetadata) {
 		t.Errorf("the message is %s", sent)
+	}
+}
+
+// TestLostSessionByMethod checks which refused requests show that the session is lost. The SDK keeps the connection
+// after server/discover and subscriptions/listen, so these requests must not show it.
+func TestLostSessionByMethod(t *testing.T) {
+	for method, want := range map[string]bool{"tools/list": true, "ping": true, "server/discover": false, "subscriptions/listen": false} {
+		c := &carrier{tap: newTap(discard, redact.Values{}, 1000, func() {}, nil)}
+		r := &http.Request{Header: http.Header{"Mcp-Session-Id": {"session-1"}}}
+		resp := &http.Response{StatusCode: http.StatusNotFound, Request: r, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("not found"))}
+		if c.refusal(resp, nil, "1", method); c.lost.Load() != want {
+			t.Errorf("%s: lost %t", method, c.lost.Load())
+		}
 	}
 }
