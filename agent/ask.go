@@ -103,7 +103,8 @@ func formOf(f Form) (workflow.Elicitation, error) {
 	if len(f.Schema) > maxFormSchema {
 		return wrong("the form's schema has %d bytes, and may have %d", len(f.Schema), maxFormSchema)
 	}
-	if _, err := compileSchema(f.Schema); err != nil {
+	checked, _ := WithoutPatterns(f.Schema)
+	if _, err := compileSchema(checked); err != nil {
 		return wrong("%s", err)
 	}
 	if err := checkFlat(f.Schema); err != nil {
@@ -162,10 +163,11 @@ func checkFlat(schema json.RawMessage) error {
 	return nil
 }
 
-// Admits validates submitted values against the schema of a form. An example of an error is "amount: must be at least
-// 0.01".
+// Admits validates submitted values against the schema of a form, without the patterns that [WithoutPatterns] removes.
+// An example of an error is "amount: must be at least 0.01".
 func Admits(schema, values json.RawMessage) error {
-	s, err := compileSchema(schema)
+	checked, _ := WithoutPatterns(schema)
+	s, err := compileSchema(checked)
 	if err != nil {
 		return err
 	}

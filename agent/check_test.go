@@ -14,7 +14,10 @@ func TestCheck(t *testing.T) {
 		"tags":{"type":"object","additionalProperties":{"type":"string"}},
 		"free":{"type":"object","additionalProperties":true},
 		"any":true,
-		"closed":{"type":"object"},
+		"bare":{"type":"object"},
+		"list":{"type":"array"},
+		"empty":{"type":"object","properties":{}},
+		"closed":{"type":"object","additionalProperties":false},
 		"no":false,
 		"odd name.x":{"type":"object","properties":{"a":{"type":"boolean"}}},
 		"pay":{"oneOf":[
@@ -58,6 +61,8 @@ func TestCheck(t *testing.T) {
 		{deep, `{"tags":{"a":1}}`, "tags.a: must be a text, but is a number"},
 		{deep, `{"tags":{"a":"b","":"c"}}`, ""},
 		{deep, `{"free":{"x":{"y":[{"z":1}]}},"any":{"x":[{"y":1}]}}`, ""},
+		{deep, `{"bare":{"x":{"y":1}},"list":[1,{"x":[{"y":1}]}]}`, ""}, // these schemas describe no members and no items
+		{deep, `{"empty":{"x":1}}`, "empty.x: is not known; no fields are allowed here"},
 		{deep, `{"closed":{"x":1}}`, "closed.x: is not known; no fields are allowed here"},
 		{deep, `{"no":1}`, "no: is not allowed"},
 		{deep, `{"odd name.x":{"a":1}}`, `"odd name.x".a: must be true or false, but is a number`},
@@ -76,10 +81,17 @@ func TestCheck(t *testing.T) {
 			`{"k":"b","x":1}`, "x: is not known; the fields are k, y"},
 		{`{"type":"object","properties":{"a":{}},"unevaluatedProperties":{"type":"number"}}`, `{"a":{"q":1},"b":1}`, ""},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"t":{"items":[{"type":"string"},{"type":"object"}],"additionalItems":false}}}`,
-			`{"t":["a",{"x":1}]}`, "t[1].x: is not known; no fields are allowed here"},
-		// An object without a schema for its members must be empty, because no schema would check the values.
-		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":{"x":1}}`, "a.x: is not known; no fields are allowed here"},
-		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":[{"x":1}]}`, "a[0].x: is not known; no fields are allowed here"},
+			`{"t":["a",{"x":1}]}`, ""},
+		// A schema that says nothing about members and items allows any. But the arguments themselves must have names.
+		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":{"x":1}}`, ""},
+		{`{"type":"object","properties":{"a":{"description":"anything"}}}`, `{"a":[{"x":1}]}`, ""},
+		{`{"type":"object","properties":{"a":{"type":"object","required":["x"]}}}`, `{"a":{"x":1,"y":2}}`, ""},
+		{`{"type":"object"}`, `{"x":1}`, "x: is not known; no fields are allowed here"},
+		// One schema describes the members, and so another one does not allow further names.
+		{`{"type":"object","properties":{"a":{"allOf":[{"type":"object"},{"properties":{"x":{}}}]}}}`, `{"a":{"x":1,"y":2}}`, "a.y: is not known; the fields are x"},
+		{`{"type":"object","properties":{"a":{"type":"object","unevaluatedProperties":false}}}`, `{"a":{"y":2}}`, "a.y: is not allowed; a.y: is not known; no fields are allowed here"},
+		// Items beyond the described ones have no schema.
+		{`{"type":"object","properties":{"a":{"prefixItems":[{"type":"string"}]}}}`, `{"a":["b",{"x":1}]}`, "a[1].x: is not known; no fields are allowed here"},
 	} {
 		s, err := compileSchema(json.RawMessage(c.schema))
 		if err != nil {

@@ -40,6 +40,7 @@ type registered struct {
 	state  pins.State
 	fault  error           // why the source's definition can't be used
 	before json.RawMessage // the pinned definition, if the source now offers another one
+	notes  []string        // see Status.Notes
 }
 
 var _ workflow.Tools = (*Registry)(nil)
@@ -65,7 +66,11 @@ func prepare(t Tool) (registered, error) {
 		return registered{}, fmt.Errorf("%w: %.80q: %s", ErrTool, t.Name, problem)
 	}
 	t.Schema = bytes.Clone(t.Schema)
-	schema, err := compileSchema(t.Schema)
+	checked, patterns := t.Schema, []string(nil)
+	if t.Definition != nil {
+		checked, patterns = WithoutPatterns(t.Schema)
+	}
+	schema, err := compileSchema(checked)
 	if err != nil {
 		return registered{}, fmt.Errorf("%w: %s: %w", ErrTool, t.Name, err)
 	}
@@ -94,7 +99,7 @@ func prepare(t Tool) (registered, error) {
 		}
 	}
 	return registered{
-		Tool: t, wire: wireName(t.Name), params: wireSchema(t.Schema), hash: hash,
+		Tool: t, wire: wireName(t.Name), params: wireSchema(t.Schema), hash: hash, notes: schemaNotes(t.Schema, patterns),
 		pinned: workflow.Tool{
 			Name: t.Name, Description: t.Description, Schema: t.Schema, Hash: t.hash(), Effect: t.Effect, Timeout: t.Timeout,
 			Asks: t.Asks, Previews: t.Preview != nil, Claims: t.Claims, Check: check,

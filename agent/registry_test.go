@@ -154,12 +154,64 @@ func TestSchemaIsCopied(t *testing.T) {
 	}
 }
 
-func TestWireSchemaHasProperties(t *testing.T) {
-	if got := string(wireSchema(json.RawMessage(`{"type":"object"}`))); got != `{"properties":{},"type":"object"}` {
-		t.Errorf("%s", got)
+func TestWireSchema(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"object"}`: `{"type":"object","properties":{}}`,
+		refundSchema:        refundSchema,
+		// A list gets items, and a pattern that Go does not support is removed. The order stays the same.
+		`{"type":"object","properties":{"z":{"type":"array"},"a":{"type":["array","null"]},"m":{"type":"array","items":{"type":"string","pattern":"^(?!x)"}}}}`: `{"type":"object","properties":{` +
+			`"z":{"type":"array","items":{}},"a":{"type":["array","null"],"items":{}},"m":{"type":"array","items":{"type":"string"}}}}`,
+		`{"type":"object","properties":{"":{"anyOf":[{"type": "array"},true,{"pattern":"^\\d+$"}]}},"$defs":{"p":{"not":{"pattern":"(?=x)"}}}}`: `{"type":"object","properties":{` +
+			`"":{"anyOf":[{"type":"array","items":{}},true,{"pattern":"^\\d+$"}]}},"$defs":{"p":{"not":{}}}}`,
+		// These are not keywords.
+		`{"type":"object","properties":{"pattern":{"type": "string"}},"default":{"pattern":"(?!","type":"array"}}`: `{"type":"object","properties":{"pattern":{"type": "string"}},"default":{"pattern":"(?!","type":"array"}}`,
+	} {
+		if got := string(wireSchema(json.RawMessage(schema))); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", schema, got, want)
+		}
 	}
-	if got := string(wireSchema(json.RawMessage(refundSchema))); got != refundSchema {
-		t.Errorf("a schema with properties was changed: %s", got)
+}
+
+// A source's schema may have patterns that Go's regular expressions don't support. The tool can be called, its values
+// are not checked against these patterns, and the operator can read this. The names in patternProperties are an
+// exception, because they decide which properties are known.
+func TestPatternsThatGoLacks(t *testing.T) {
+	const schema = `{"type":"object","properties":{"mail":{"type":"string","maxLength":9,"pattern":"^(?!\\.)\\S+@"},"n":{"type":"string","pattern":"^[0-9]{1,2000}$"},"id":{"type":"string","pattern":"^[a-z]+$"}}}`
+	r := &Registry{}
+	made := offered("files.read", "1")
+	made.Schema = json.RawMessage(schema)
+	none(t, r.Replace("files", []Tool{made}))
+	tool, _ := r.Tool("files.read")
+	for args, want := range map[string]string{
+		`{"mail":".","n":"x","id":"abc"}`:         "",
+		`{"mail":"0123456789","n":"","id":"ABC"}`: "id: must match the pattern ^[a-z]+$; mail: must have at most 9 characters, but has 10",
+	} {
+		if err := tool.Check(json.RawMessage(args)); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if string(tool.Schema) != schema {
+		t.Errorf("the pinned schema was changed: %s", tool.Schema)
+	}
+	all, _ := r.Status()
+	if notes := strings.Join(all[0].Notes, "\n"); !strings.Contains(notes, `the pattern "^(?!\\.)\\S+@" can't be checked`) || len(all[0].Notes) != 2 {
+		t.Errorf("%q", notes)
+	}
+	made.Schema = json.RawMessage(`{"type":"object","patternProperties":{"^(?!x)":{}}}`)
+	if errs := r.Replace("files", []Tool{made}); len(errs) != 1 {
+		t.Errorf("%v", errs)
+	}
+}
+
+// OpenAI's API refuses some schemas, and then the whole request of an agent.
+func TestSchemaNotes(t *testing.T) {
+	for schema, want := range map[string]int{
+		`{"type":"object","anyOf":[{"required":["a"]}],"not":{}}`: 2,
+		`{"type":"object","properties":{"anyOf":{"anyOf":[]}}}`:   0,
+	} {
+		if notes := schemaNotes(json.RawMessage(schema), nil); len(notes) != want {
+			t.Errorf("%s: %q", schema, notes)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type Status struct {
 	Pinned     json.RawMessage // pinned definition, if it differs from the offered one
 	Presumed   approvers.Risk  // the source's default risk for tools that the policy does not name; zero: none
 	Fault      error           // why the offered definition can't be used
+	Notes      []string        // parts of the schema that the bot does not check, or that some models' servers refuse
 }
 
 // Status lists the state of every tool by name, with the registry's version.
@@ -31,7 +32,7 @@ func (r *Registry) Status() (all []Status, version uint64) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, t := range r.inOrder() {
-		s := Status{Tool: t.pinned, State: t.state, Definition: t.Definition, Pinned: t.before, Presumed: t.Presumed, Fault: t.fault}
+		s := Status{Tool: t.pinned, State: t.state, Definition: t.Definition, Pinned: t.before, Presumed: t.Presumed, Fault: t.fault, Notes: t.notes}
 		if t.fault != nil {
 			s.Definition, s.Pinned = nil, t.Definition
 		}
@@ -144,7 +145,7 @@ func (r *Registry) waits(name string, hash *string) func(context.Context, Invoca
 			case <-late:
 				return "", fmt.Errorf("%w, because its source %s is not available; it can be tried again later", ErrNotRun, t.source)
 			case <-ctx.Done():
-				return "", ctx.Err()
+				return "", NotSent(ctx, t.Effect, fmt.Errorf("it was ended before its source %s was available", t.source))
 			}
 		}
 	}

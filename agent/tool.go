@@ -24,7 +24,8 @@ type Tool struct {
 	Description string
 	// Schema is the JSON Schema of the arguments, which are an object. If Schema declares no draft, the draft is 2020-12.
 	// References must stay within the schema. Arguments that Schema does not name are refused, unless additionalProperties
-	// is true or a schema.
+	// is true or a schema. The same applies to the fields of objects in the arguments, unless the schema of the object
+	// describes no fields, such as {"type":"object"}: it then allows any fields.
 	Schema json.RawMessage
 	// Effect says whether a repeated run of a call takes effect twice. After a crash, Effect determines whether the
 	// run is repeated.
@@ -144,8 +145,21 @@ func (r refusal) Error() string { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
 // ErrNotRun means that a run was not started, because the tool is missing, is not available, or differs from the
-// approved tool. The tool's error wraps ErrNotRun. People then read that the call was not run.
+// approved tool, or because nothing was sent to the tool's server. The tool's error wraps ErrNotRun. People then read
+// that the call was not run.
 var ErrNotRun = errors.New("it was not run")
+
+// NotSent returns the error of a run whose request was certainly not sent. The parameter why is the reason. The error
+// wraps [ErrNotRun]. There is one exception: if a pause or a shutdown ended the context of a read-only or idempotent
+// run, the error is why, and the bot runs the call later.
+func NotSent(ctx context.Context, effect approvers.Effect, why error) error {
+	cause := context.Cause(ctx)
+	interrupted := errors.Is(cause, workflow.ErrPaused) || errors.Is(cause, errStopping)
+	if interrupted && effect != approvers.Unprotected || errors.Is(why, ErrNotRun) {
+		return why
+	}
+	return fmt.Errorf("%w: %w", ErrNotRun, why)
+}
 
 // ErrTool means that a tool can't be registered. The wrapping error names the tool and says what to change.
 var ErrTool = errors.New("tool not registered")

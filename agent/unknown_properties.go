@@ -11,7 +11,8 @@ import (
 // unknownProperties finds names that the schema does not describe. By default, JSON Schema allows properties with
 // unknown names. The bot refuses these properties, because no schema checks their values, and an approver would
 // overlook them. There are two exceptions: the schema sets additionalProperties (or unevaluatedProperties) to true or
-// to a schema, or the schema of a value is true, which allows anything.
+// to a schema, or the schema of a value below the arguments describes no members and no items at all. Such a schema
+// means any object or list. Examples are {"type":"object"}, {"title":"Value"} and true.
 func (s schema) unknownProperties(v any) []problem {
 	return unknownProperties([]*jsonschema.Schema{s.root}, v, "")
 }
@@ -20,7 +21,7 @@ func (s schema) unknownProperties(v any) []problem {
 // value.
 func unknownProperties(given []*jsonschema.Schema, v any, path string) []problem {
 	applied := applicable(given, v)
-	if slices.ContainsFunc(applied, func(s *jsonschema.Schema) bool { return s.Bool != nil && *s.Bool }) && !describes(applied, v) {
+	if path != "" && len(applied) > 0 && !describes(applied, v) {
 		return nil
 	}
 	switch v := v.(type) {
@@ -40,13 +41,13 @@ func unknownProperties(given []*jsonschema.Schema, v any, path string) []problem
 	return nil
 }
 
-// describes reports whether one of the schemas describes members or items of the value. The schema true describes no
-// members and no items.
+// describes reports whether one of the schemas describes members or items of the value. The keyword properties
+// describes the members even if it lists none.
 func describes(applied []*jsonschema.Schema, v any) bool {
 	return slices.ContainsFunc(applied, func(s *jsonschema.Schema) bool {
 		switch v.(type) {
 		case map[string]any:
-			return len(s.Properties) > 0 || len(s.PatternProperties) > 0 || s.AdditionalProperties != nil
+			return s.Properties != nil || len(s.PatternProperties) > 0 || s.AdditionalProperties != nil || s.UnevaluatedProperties != nil
 		case []any:
 			return s.Items != nil || s.Items2020 != nil || len(s.PrefixItems) > 0
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"countersign/agent"
 	"countersign/agent/httptool"
@@ -162,6 +163,28 @@ func Findings(file *config.File) yamldoc.Problems {
 	var out yamldoc.Problems
 	for _, api := range file.OpenAPI {
 		out = append(out, apiFindings(file, api).Warnings()...)
+	}
+	return out
+}
+
+// SchemaFindings returns warnings about the schemas of tools, such as a pattern that is not checked, with the position of
+// the tool or of its source in the policy file.
+func SchemaFindings(file *config.File, tools *agent.Registry) yamldoc.Problems {
+	var out yamldoc.Problems
+	all, _ := tools.Status()
+	for _, t := range all {
+		path := "servers." + t.Tool.Source
+		switch {
+		case t.Tool.Source == "":
+			path = "tools." + t.Tool.Name
+		case t.Tool.Source == httpSource:
+			path = "http." + t.Tool.Name
+		case strings.HasPrefix(t.Tool.Source, apiPrefix):
+			path = t.Tool.Source
+		}
+		for _, note := range t.Notes {
+			out = append(out, file.Finding(yamldoc.Warning, path, t.Tool.Name+": "+note, ""))
+		}
 	}
 	return out
 }

@@ -6,9 +6,27 @@ import (
 	"strings"
 	"testing"
 
+	"countersign/agent/pins"
 	"countersign/config"
 	"countersign/config/yamldoc"
 )
+
+// SchemaFindings reports a pattern that can't be checked at the position of the tool's source.
+func TestSchemaFindings(t *testing.T) {
+	const definition = `{"name":"act","description":"Acts.","inputSchema":{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)"}}}}`
+	file, err := config.ParsePolicy("countersign.yaml", []byte("version: 1\nservers:\n  far: {url: 'https://far.example.com/mcp'}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := OfflineWith(file, pins.Lock{Pins: []pins.Pin{{Tool: "far.act", Source: "far", Definition: []byte(definition)}}}, "countersign.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := SchemaFindings(file, tools)
+	if len(found) != 1 || found[0].Severity != yamldoc.Warning || found[0].Line != 3 || !strings.Contains(found[0].Error(), `far.act: the pattern "^(?!x)" can't be checked here`) {
+		t.Errorf("%v", found)
+	}
+}
 
 // If an operation can't become a tool, Findings reports the position at which the policy names the OpenAPI file.
 func TestFindings(t *testing.T) {

@@ -244,8 +244,8 @@ func TestBoundedAnswers(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, a := range *got {
-		if a.header.Get("Accept-Encoding") != "" {
-			t.Errorf("asked for a packed answer: %v", a.header)
+		if a.header.Get("Accept-Encoding") != "identity" { // without this header, a server may send a packed answer
+			t.Errorf("did not ask for a plain answer: %v", a.header)
 		}
 	}
 

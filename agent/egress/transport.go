@@ -32,6 +32,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		refused.Redirect = req.Response != nil
 		return nil, refused
 	}
+	if req.Header.Get("Accept-Encoding") == "" { // without the header, the server may compress its answer
+		req = req.Clone(req.Context())
+		req.Header.Set("Accept-Encoding", "identity")
+	}
 	resp, err := t.next.RoundTrip(req)
 	if refused := (*Refused)(nil); errors.As(err, &refused) && req.Response != nil {
 		again := *refused // a copy, because requests that wait for the same connection share the error

@@ -142,6 +142,8 @@ func outcome(err error) string {
 		return "done"
 	case errors.Is(err, agent.ErrOutcomeUnknown):
 		return "unknown"
+	case errors.Is(err, agent.ErrNotRun):
+		return "not run"
 	}
 	return "failed"
 }

@@ -150,33 +150,66 @@ func (s *schemas) def(ref string, depth int) (string, error) {
 	return name, nil
 }
 
-// forRequests removes read-only properties, because they occur only in responses.
+// forRequests removes read-only properties, because they occur only in responses. They are also not required, even if
+// one part of allOf requires a property that is read-only in another part.
 func (s *schemas) forRequests(in, out map[string]any) {
-	properties, _ := in["properties"].(map[string]any)
 	converted, _ := out["properties"].(map[string]any)
-	var gone []string
+	properties, _ := in["properties"].(map[string]any)
 	for name, p := range properties {
-		if o, err := s.doc.object(p); err == nil && (o["readOnly"] == true || isReadOnly(p)) {
-			gone = append(gone, name)
+		if s.isReadOnly(p) {
 			delete(converted, name)
 		}
 	}
-	required, _ := out["required"].([]any)
-	if len(gone) == 0 || len(required) == 0 {
-		return
+	readOnly := map[string]bool{}
+	s.findReadOnly(in, readOnly, map[string]bool{})
+	notRequired(out, readOnly)
+}
+
+// findReadOnly collects the names of the properties in a schema and in the parts of its allOf. The value of a name in
+// found is true if the property is read-only wherever it is described.
+func (s *schemas) findReadOnly(v any, found, seen map[string]bool) {
+	o, _ := v.(map[string]any)
+	if ref, ok := o["$ref"].(string); ok && !seen[ref] {
+		seen[ref] = true
+		if target, err := s.doc.at(ref); err == nil {
+			s.findReadOnly(target, found, seen)
+		}
 	}
-	kept := slices.DeleteFunc(slices.Clone(required), func(v any) bool {
-		name, _ := v.(string)
-		return slices.Contains(gone, name)
-	})
-	if out["required"] = kept; len(kept) == 0 {
-		delete(out, "required")
+	properties, _ := o["properties"].(map[string]any)
+	for name, p := range properties {
+		before, known := found[name]
+		found[name] = s.isReadOnly(p) && (before || !known)
+	}
+	parts, _ := o["allOf"].([]any)
+	for _, part := range parts {
+		s.findReadOnly(part, found, seen)
 	}
 }
 
-func isReadOnly(v any) bool {
-	o, _ := v.(map[string]any)
-	return o["readOnly"] == true
+// notRequired removes names from the keyword required of a schema and of the parts of its allOf.
+func notRequired(schema map[string]any, names map[string]bool) {
+	if required, ok := schema["required"].([]any); ok {
+		kept := slices.DeleteFunc(slices.Clone(required), func(v any) bool {
+			name, _ := v.(string)
+			return names[name]
+		})
+		if schema["required"] = kept; len(kept) == 0 {
+			delete(schema, "required")
+		}
+	}
+	parts, _ := schema["allOf"].([]any)
+	for _, part := range parts {
+		if o, ok := part.(map[string]any); ok {
+			notRequired(o, names)
+		}
+	}
+}
+
+// isReadOnly reports whether a property is read-only, either itself or in the schema to which it refers.
+func (s *schemas) isReadOnly(p any) bool {
+	own, _ := p.(map[string]any)
+	target, err := s.doc.object(p)
+	return own["readOnly"] == true || err == nil && target["readOnly"] == true
 }
 
 // older converts the constructs of OpenAPI 3.0 that differ from JSON Schema: the keyword nullable, and exclusive

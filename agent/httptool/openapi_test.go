@@ -331,3 +331,39 @@ func TestReferences(t *testing.T) {
 		}
 	}
 }
+
+// A read-only property is not required in a request, even if another part of allOf requires it.
+func TestReadOnlyInAllOf(t *testing.T) {
+	base := "    base: {type: object, required: [id, kind], properties: {id: {$ref: '#/components/schemas/id'}, at: {type: string, readOnly: true}, name: {type: string}, kind: {type: string}}}\n" +
+		"    id: {type: string, readOnly: true}\n"
+	for _, pet := range []string{
+		"    pet: {allOf: [{$ref: '#/components/schemas/base'}, {type: object, required: [id, name]}]}\n",
+		"    pet: {allOf: [{$ref: '#/components/schemas/base'}], required: [id, at, name]}\n",
+		"    pet: {allOf: [{allOf: [{required: [at, name]}]}, {$ref: '#/components/schemas/base'}]}\n",
+	} {
+		text := one("parameters: ["+id+"], requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/pet'}}}}") + "components:\n  schemas:\n" + base + pet
+		tools, errs := api(t, nil, written(t, text), "")
+		if len(errs) > 0 || len(tools) != 1 {
+			t.Fatalf("%s: %v", pet, errs)
+		}
+		var r agent.Registry
+		if errs := r.Replace("openapi.it", tools); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		tool, _ := r.Tool(tools[0].Name)
+		for body, want := range map[string]string{
+			`{"name":"a","kind":"b"}`:          "",
+			`{"name":"a"}`:                     "body.kind: is missing",
+			`{"kind":"b"}`:                     "body.name: is missing",
+			`{"id":"1","name":"a","kind":"b"}`: "body.id: is not known; the fields are kind, name",
+		} {
+			got := ""
+			if err := tool.Check(json.RawMessage(`{"id":"1","body":` + body + `}`)); err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("%s%s: %q, want %q", pet, body, got, want)
+			}
+		}
+	}
+}

@@ -124,19 +124,19 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// If a call is refused before the request is sent, the outcome is a failure for every effect of the tool.
+// If a call ends before the request is sent, the call is not run. Invalid arguments are a failure.
 func TestNothingWasSent(t *testing.T) {
 	s := serve(t, status(200))
-	for name, yaml := range map[string]string{
-		"nobody listens":   "url: http://127.0.0.1:1/it\n",
-		"no such host":     "url: http://no-such-host.invalid/it\n",
-		"no TLS":           "url: " + strings.Replace(s.URL, "http:", "https:", 1) + "/it\n",
-		"a slash":          "url: 'SITE/{a}'\narguments: {type: object, properties: {a: {type: string}}, required: [a]}\n",
-		"too long a query": "url: 'SITE/it?a={b}'\narguments: {type: object, properties: {b: {type: string}}}\n",
+	for name, c := range map[string]struct{ yaml, want string }{
+		"nobody listens":   {"url: http://127.0.0.1:1/it\n", "not run"},
+		"no such host":     {"url: http://no-such-host.invalid/it\n", "not run"},
+		"no TLS":           {"url: " + strings.Replace(s.URL, "http:", "https:", 1) + "/it\n", "not run"},
+		"a slash":          {"url: 'SITE/{a}'\narguments: {type: object, properties: {a: {type: string}}, required: [a]}\n", "failed"},
+		"too long a query": {"url: 'SITE/it?a={b}'\narguments: {type: object, properties: {b: {type: string}}}\n", "failed"},
 	} {
 		args := fmt.Sprintf(`{"a":"x/y","b":%q}`, strings.Repeat("x", 9000))
-		_, _, err := run(t, declared(t, s, yaml+"method: POST\ntimeout: 5s\n"), args)
-		if outcome(err) != "failed" || !strings.HasPrefix(err.Error(), "nothing was ") {
+		_, _, err := run(t, declared(t, s, c.yaml+"method: POST\ntimeout: 5s\n"), args)
+		if outcome(err) != c.want || c.want == "failed" && !strings.HasPrefix(err.Error(), "nothing was sent: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 	// A host name is resolved only when a connection is made.
 	tool := declared(t, s, "url: '"+strings.Replace(s.URL, "127.0.0.1", "localhost", 1)+"/it'\nallow: [10.0.0.1]\nmethod: POST\n")
-	if _, _, err := run(t, tool, `{}`); outcome(err) != "failed" || !strings.HasPrefix(err.Error(), `nothing was done: "localhost" resolves to `) || !strings.Contains(err.Error(), `in allow would permit`) {
+	if _, _, err := run(t, tool, `{}`); outcome(err) != "not run" || !strings.HasPrefix(err.Error(), `it was not run: "localhost" resolves to `) || !strings.Contains(err.Error(), `in allow would permit`) {
 		t.Errorf("%v", err)
 	}
 	if _, n := s.last(); n != 0 {

@@ -19,23 +19,27 @@ import (
 //
 // If a request that writes was sent and there is no clear response, the error wraps [agent.ErrOutcomeUnknown]. A
 // response is missing or not clear if the connection broke, the time was up, or the status means neither success nor
-// refusal. The statuses 400 to 499, 501, 307 and 308 mean refusal. After any other error, nothing was done: the request
-// was not sent, the server refused it, or the request only reads.
+// refusal. The statuses 400 to 499, 501, 307 and 308 mean refusal. If no connection was made, the error is of
+// [agent.NotSent]. After any other error, nothing was done: the arguments were not valid, the server refused the
+// request, or the request only reads.
 func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error) {
 	if o.offline {
 		return "", errUnknownEnvironment
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	within, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	var sent atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}
-	req, err := o.request(httptrace.WithClientTrace(ctx, trace), in)
+	req, err := o.request(httptrace.WithClientTrace(within, trace), in)
 	if err != nil {
 		return "", fmt.Errorf("nothing was sent: %w", err)
 	}
 	resp, err := o.client.Do(req)
-	if err != nil {
-		return "", o.failed(err, sent.Load())
+	switch {
+	case err != nil && !sent.Load():
+		return "", agent.NotSent(ctx, o.effect, errors.New(o.secrets.Out(egress.Sentence(err))))
+	case err != nil:
+		return "", o.failed(err)
 	}
 	defer resp.Body.Close()
 	if !o.counts(resp.StatusCode) {
@@ -44,12 +48,12 @@ func (o *operation) run(ctx context.Context, in agent.Invocation) (string, error
 	return o.answer(resp, in)
 }
 
-// failed returns the outcome of a request without a response.
-func (o *operation) failed(err error, sent bool) error {
+// failed returns the outcome of a request that was sent and has no response.
+func (o *operation) failed(err error) error {
 	sentence := o.secrets.Out(egress.Sentence(err))
 	var refused *egress.Refused
 	switch {
-	case !sent, errors.As(err, &refused) && refused.Redirect: // a server that answers 307 or 308 did nothing
+	case errors.As(err, &refused) && refused.Redirect: // a server that answers 307 or 308 did nothing
 		return fmt.Errorf("nothing was done: %s", sentence)
 	case o.effect == approvers.ReadOnly:
 		return errors.New(sentence)

@@ -34,14 +34,19 @@ func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (st
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	default:
-		return "", fmt.Errorf("the server %s has %d calls under way already; nothing was done", s.Name, cap(s.slots))
+		return "", agent.NotSent(ctx, d.effect, fmt.Errorf("the server %s has %d calls under way already", s.Name, cap(s.slots)))
 	}
 	ses, err := s.ready(ctx)
 	if err == nil {
 		err = s.verify(ctx, ses, d)
 	}
+	if err != nil && ses.forgotten() { // the server has lost the session, for example after a restart
+		if ses, err = s.ready(ctx); err == nil {
+			err = s.verify(ctx, ses, d)
+		}
+	}
 	if err != nil {
-		return "", fmt.Errorf("%w; nothing was done", err)
+		return "", agent.NotSent(ctx, d.effect, unsent(ctx, err))
 	}
 	if len(in.Args) == 0 {
 		in.Args = json.RawMessage("{}")
@@ -83,18 +88,21 @@ func (s *server) call(ctx context.Context, ses *session, d definition, in agent.
 	a := f.answer.Load()
 	switch {
 	case a == nil:
-		return "", nil, s.unanswered(outer, ses, f, err)
+		if !f.sent.Load() {
+			return "", nil, agent.NotSent(outer, d.effect, unsent(outer, fmt.Errorf("the call could not be sent: %s", line(errorText(err)))))
+		}
+		return "", nil, s.unanswered(outer, ses, f)
 	case a.refused != "":
 		return "", nil, fmt.Errorf("%s ran, but %s: %w", d.name, a.refused, agent.ErrOutcomeUnknown)
 	case a.result != nil:
-		text, err := result(d, s.secrets, a.result, in.Attach)
+		text, err := result(d, ses.tap.secrets, a.result, in.Attach)
 		return text, nil, err
 	case a.code == codeVisitURL:
 		if forms := addresses(s.Name, a.data); len(forms) > 0 {
 			return "", forms, nil
 		}
 	}
-	return "", nil, rejected(a)
+	return "", nil, rejected(a, f.status.Load())
 }
 
 // meta returns the metadata of a call. As the MCP proposal SEP-414 says, the metadata contains the trace context,
@@ -110,26 +118,34 @@ func meta(ctx context.Context, in agent.Invocation) sdk.Meta {
 }
 
 // rejected converts a server's error response. The returned error says that the server refused the call, or that the
-// outcome is unknown.
-func rejected(a *answer) error {
+// outcome is unknown. A server over HTTP can also refuse the call with the status.
+func rejected(a *answer, status int64) error {
 	said := cut(a.message, maxError)
 	switch a.code {
 	case codeParse, codeInvalidRequest, codeNoMethod, codeInvalidParams, codeHeaders, codeCapabilities, codeVersion, codeVisitURL:
 		return fmt.Errorf("the server refused the call: %s", said)
 	}
+	if status >= 400 && status < 500 {
+		return fmt.Errorf("the server refused the call: %s", said)
+	}
 	return fmt.Errorf("the server failed: %s: %w", said, agent.ErrOutcomeUnknown)
 }
 
-// unanswered returns the error of a call without an answer. If the server certainly did not execute the call, the error
-// says that nothing was done. Otherwise, the error wraps agent.ErrOutcomeUnknown.
-func (s *server) unanswered(ctx context.Context, ses *session, f *flight, err error) error {
+// unsent returns the reason why a call was not sent. If the call's context has ended, this is the reason. Otherwise, it
+// is err.
+func unsent(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("the call was ended before it was sent: %w", context.Cause(ctx))
+	}
+	return err
+}
+
+// unanswered returns the error of a call that was sent and has no answer. If the server certainly did not execute the
+// call, the error says that nothing was done. Otherwise, the error wraps agent.ErrOutcomeUnknown.
+func (s *server) unanswered(ctx context.Context, ses *session, f *flight) error {
 	status := f.status.Load()
 	hint := statusHint(status, s.Server)
 	switch {
-	case !f.sent.Load() && ctx.Err() != nil:
-		return fmt.Errorf("the call was ended before it was sent; nothing was done: %w", context.Cause(ctx))
-	case !f.sent.Load():
-		return fmt.Errorf("the call could not be sent, so nothing was done: %s", line(errorText(err)))
 	case hint != "":
 		return errors.New(hint + "; nothing was done")
 	case status == http.StatusNotFound:

@@ -3,12 +3,15 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +28,8 @@ type carrier struct {
 	at      *url.URL
 	headers http.Header
 	refused atomic.Int64 // status code of the last refused request
+	lost    atomic.Bool  // the server does not know the session any more
+	streams atomic.Int64 // number of streams with an event id of streamID
 	broken  func()       // called when a request fails, because the server may have restarted with other tools
 }
 
@@ -80,7 +85,7 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := questionID(raw)
+	id, method := questionOf(raw)
 	r.ContentLength = int64(len(raw))
 	r.GetBody = nil // without GetBody, net/http does not repeat the request; net/http can't know whether a repetition is safe
 	r.Body = &sending{Reader: bytes.NewReader(raw), f: f}
@@ -91,16 +96,20 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 	if f != nil {
 		f.status.Store(int64(resp.StatusCode))
 	}
+	if resp.StatusCode >= 300 {
+		c.refusal(resp, f, id, method)
+		return resp, nil
+	}
 	return c.received(resp, f, id)
 }
 
-// questionID returns the id of an outgoing request as JSON, or "" for other messages.
-func questionID(raw []byte) string {
+// questionOf returns the id of an outgoing request as JSON, and its method. For other messages, id is "".
+func questionOf(raw []byte) (id, method string) {
 	o, err := readObject(raw)
 	if err != nil || !o.has("method") {
-		return ""
+		return "", ""
 	}
-	return string(o.get("id"))
+	return string(o.get("id")), o.text("method")
 }
 
 // sending is a request's body. The first read of the body sets f.sent, because after this read, the server may have
@@ -130,9 +139,18 @@ func (c *carrier) send(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// streamID begins the ids of events that the carrier adds to streams for unsolicited messages. If several streams in a
+// row end without an event id, the SDK ends the connection. But a proxy ends each stream that is idle for some time.
+const streamID = "countersign-stream-"
+
 // listen opens the stream for unsolicited messages. If the server does not respond in time, listen returns status
-// 405, which means that the server has no such stream.
+// 405, which means that the server has no such stream. With the id of a server's event, the SDK continues a stream.
 func (c *carrier) listen(r *http.Request) (*http.Response, error) {
+	last := r.Header.Get("Last-Event-ID")
+	anew := last == "" || strings.HasPrefix(last, streamID)
+	if anew {
+		r.Header.Del("Last-Event-ID") // the server does not know this id
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	slow := time.AfterFunc(c.limits.stream, cancel)
 	resp, err := c.send(r.WithContext(ctx))
@@ -151,7 +169,14 @@ func (c *carrier) listen(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = ending{resp.Body, cancel}
-	return c.received(resp, nil, "")
+	resp, err = c.received(resp, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := resp.Body.(*events); ok && anew {
+		e.left = fmt.Appendf(nil, "id: %s%d\n\n", streamID, c.streams.Add(1))
+	}
+	return resp, nil
 }
 
 type ending struct {
@@ -192,6 +217,37 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 		resp.Body = ending{limited(resp.Body, 64<<10), func() {}}
 	}
 	return resp, nil
+}
+
+// refusal replaces the body of a response whose status is not a success. If the body is a JSON-RPC error, it passes
+// through the tap. If the response to a call has no such body, the SDK gets one. Otherwise, the SDK would end the
+// connection, and with it all other calls.
+func (c *carrier) refusal(resp *http.Response, f *flight, id, method string) {
+	session := resp.Request.Header.Get("Mcp-Session-Id") != "" && method != "server/discover" && method != "subscriptions/listen"
+	missing := resp.StatusCode == http.StatusNotFound && session // the SDK then ends the connection
+	signIn := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
+	if id == "" || signIn || f == nil && !missing {
+		resp.Body = ending{limited(resp.Body, 64<<10), func() {}}
+		return
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	raw, _ := io.ReadAll(limited(resp.Body, 64<<10)) // a body that can't be read is like a body without an error
+	resp.Body.Close()
+	o, err := readObject(raw)
+	code := string(o.object("error").get("code"))
+	said := kind == "application/json" && err == nil && code != ""
+	var body []byte
+	if said && resp.StatusCode < 500 && f != nil {
+		body = c.tap.in(o.with("id", json.RawMessage(id)).bytes(), f) // an error may have null as its id
+	}
+	switch {
+	case missing && code != strconv.Itoa(codeNoMethod):
+		c.lost.Store(true)
+		body = nil // with a body, the SDK would not know that the session is lost
+	case body == nil:
+		body = failed(id, "the server answers "+resp.Status)
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 }
 
 // limited returns a body that ends at the limit. The parameter most is the limit in bytes.

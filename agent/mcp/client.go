@@ -76,7 +76,8 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// Settled waits until each server has listed its tools or has failed once.
+// Settled waits until each server has listed its tools, or the first attempt to connect, with both handshakes, has
+// failed.
 func (c *Client) Settled(ctx context.Context) error {
 	for _, s := range c.servers {
 		select {

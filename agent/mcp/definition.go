@@ -22,6 +22,7 @@ const maxModelText = 1024
 type definition struct {
 	raw    json.RawMessage // the object in the server's list, byte for byte
 	name   string          // the tool's name on the server
+	effect approvers.Effect
 	output *jsonschema.Schema
 }
 
@@ -38,7 +39,7 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	if d.name == "" {
 		return definition{}, agent.Tool{}, fmt.Errorf("%w: it has no name", ErrDefinition)
 	}
-	if schema := o.get("outputSchema"); schema != nil {
+	if schema := o.given("outputSchema"); schema != nil {
 		if d.output, err = compile(schema); err != nil {
 			return definition{}, agent.Tool{}, fmt.Errorf("%w: the outputSchema of %.80q: %w", ErrDefinition, d.name, err)
 		}
@@ -61,6 +62,7 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	if effect, said := s.Effects[d.name]; said {
 		t.Effect = effect
 	}
+	d.effect = t.Effect
 	return d, t, nil
 }
 
@@ -88,8 +90,9 @@ func forModel(text, name string) string {
 	return text
 }
 
-// compile compiles a JSON Schema without external references.
+// compile compiles a JSON Schema without external references, and without the patterns that can't be checked.
 func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
+	raw, _ = agent.WithoutPatterns(raw)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, errors.New("it is not JSON")
@@ -100,11 +103,11 @@ func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{}) // without loaders, the compiler reads no files and contacts no hosts
 	if err := c.AddResource("mem:output", doc); err != nil {
-		return nil, errors.New("it is not a JSON Schema: " + line(err.Error()))
+		return nil, errors.New("it can't be used as a JSON Schema: " + line(err.Error()))
 	}
 	schema, err := c.Compile("mem:output")
 	if err != nil {
-		return nil, errors.New("it is not a JSON Schema: " + line(err.Error()))
+		return nil, errors.New("it can't be used as a JSON Schema: " + line(err.Error()))
 	}
 	return schema, nil
 }

@@ -8,13 +8,16 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/internal/redact"
 	"countersign/internal/testkit"
 	"countersign/internal/tracing"
 	"countersign/internal/tracing/tracingtest"
@@ -326,6 +329,41 @@ func TestStreamUnasked(t *testing.T) {
 	}
 }
 
+// TestStreamEndsAgainAndAgain checks a proxy that ends each idle stream of unsolicited messages. The connection stays,
+// with its running call. The server gets only the ids of its own events.
+func TestStreamEndsAgainAndAgain(t *testing.T) {
+	var mu sync.Mutex
+	var last []string
+	enough := make(chan struct{})
+	a := &address{get: func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch last = append(last, r.Header.Get("Last-Event-ID")); {
+		case len(last) == 12:
+			close(enough)
+		case len(last) == 6:
+			stream(w, r)("id: own-6\n\n")
+		case len(last) < 12:
+			stream(w, r)("retry: 5\n\n")
+		}
+	}, act: func(w http.ResponseWriter, r *http.Request, m wire) {
+		select {
+		case <-enough:
+			answerJSON(w, m, `{"content":[{"type":"text","text":"done"}]}`)
+		case <-r.Context().Done():
+		}
+	}}
+	c, o := running(t, quick(), a.at(t))
+	if text, err := call(t, o.tool(t, "far.act"), `{}`); text != "done" || c.Status()[0].Restarts != 0 {
+		t.Errorf("%q, %v; connected again %d times", text, err, c.Status()[0].Restarts)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if ids := strings.Join(last[:min(len(last), 12)], ","); ids != ",,,,,,own-6,,,,," {
+		t.Errorf("the server got the ids %s", ids)
+	}
+}
+
 // TestAskOverHTTP checks that a question on a call's own stream is put to a person, even if several calls are in
 // progress.
 func TestAskOverHTTP(t *testing.T) {
@@ -415,6 +453,88 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
+// TestForgottenSession checks a server that has lost the session when a call reads the list. The call waits for the new
+// session.
+func TestForgottenSession(t *testing.T) {
+	for name, refuse := range map[string]func(http.ResponseWriter){
+		"a text": func(w http.ResponseWriter) { http.Error(w, "no such session", http.StatusNotFound) },
+		"JSON": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lost, refused atomic.Bool
+			a := &address{}
+			a.gate = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Header.Get("Mcp-Session-Id") == "" {
+					lost.Store(false) // a new session
+				}
+				if lost.Load() {
+					refused.Store(true)
+					refuse(w)
+				}
+				return !lost.Load()
+			}
+			l := quick()
+			l.fresh = 0
+			_, o := running(t, l, a.at(t))
+			tool := o.tool(t, "far.act")
+			lost.Store(true)
+			if text, err := call(t, tool, `{}`); text != "done" || !refused.Load() {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	}
+}
+
+// TestRefusedBesideACall checks a call that the server refuses with a status and without a JSON-RPC error. The server's
+// other calls go on.
+func TestRefusedBesideACall(t *testing.T) {
+	for _, code := range []int{303, 400, 409, 413, 501} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			began, release := make(chan struct{}), make(chan struct{})
+			a := &address{act: func(w http.ResponseWriter, r *http.Request, m wire) {
+				if strings.Contains(m.raw, "large") {
+					http.Error(w, "no", code)
+					return
+				}
+				if strings.Contains(m.raw, "small") {
+					answerJSON(w, m, `{"content":[]}`)
+					return
+				}
+				close(began)
+				select {
+				case <-release:
+					answerJSON(w, m, `{"content":[{"type":"text","text":"done"}]}`)
+				case <-r.Context().Done():
+				}
+			}}
+			c, o := running(t, quick(), a.at(t))
+			tool := o.tool(t, "far.act")
+			var slow sync.WaitGroup
+			slow.Go(func() {
+				if text, err := call(t, tool, `{}`); text != "done" {
+					t.Errorf("the other call: %q, %v", text, err)
+				}
+			})
+			<-began
+			if _, err := call(t, tool, `{"large":1}`); !strings.Contains(said(err), strconv.Itoa(code)) || (outcomeOf(err) == fails) != (code/100 == 4) {
+				t.Errorf("the refused call: %v", err)
+			}
+			if _, err := call(t, tool, `{"small":1}`); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
+			close(release)
+			slow.Wait()
+			if n := c.Status()[0].Restarts; n != 0 {
+				t.Errorf("it was connected again %d times", n)
+			}
+		})
+	}
+}
+
 // A traced call has traceparent as a header. It also has traceparent in its metadata, because servers over pipes get
 // no headers.
 func TestTraceparent(t *testing.T) {
@@ -435,5 +555,18 @@ func TestTraceparent(t *testing.T) {
 	}
 	if sent := recordedLine(t, read, `"tools/call"`); !strings.Contains(sent, inMetadata) {
 		t.Errorf("the message is %s", sent)
+	}
+}
+
+// TestLostSessionByMethod checks which refused requests show that the session is lost. The SDK keeps the connection
+// after server/discover and subscriptions/listen, so these requests must not show it.
+func TestLostSessionByMethod(t *testing.T) {
+	for method, want := range map[string]bool{"tools/list": true, "ping": true, "server/discover": false, "subscriptions/listen": false} {
+		c := &carrier{tap: newTap(discard, redact.Values{}, 1000, func() {}, nil)}
+		r := &http.Request{Header: http.Header{"Mcp-Session-Id": {"session-1"}}}
+		resp := &http.Response{StatusCode: http.StatusNotFound, Request: r, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("not found"))}
+		if c.refusal(resp, nil, "1", method); c.lost.Load() != want {
+			t.Errorf("%s: lost %t", method, c.lost.Load())
+		}
 	}
 }

@@ -92,6 +92,15 @@ func (o object) get(name string) json.RawMessage {
 	return nil
 }
 
+// given returns the value of a member, or nil if the object does not have the member or its value is null. Some servers
+// write null for a member that they leave out.
+func (o object) given(name string) json.RawMessage {
+	if value := o.get(name); string(value) != "null" {
+		return value
+	}
+	return nil
+}
+
 // has reports whether the object has a member with this name, even if its value is null.
 func (o object) has(name string) bool { return o.get(name) != nil }
 

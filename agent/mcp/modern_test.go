@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"countersign/agent"
@@ -17,7 +18,11 @@ import (
 // overHTTP starts the sane server over HTTP.
 func overHTTP(t *testing.T, stateless bool) config.Server {
 	t.Helper()
-	s := saneServer()
+	return atHTTP(t, saneServer(), stateless)
+}
+
+func atHTTP(t *testing.T, s *sdk.Server, stateless bool) config.Server {
+	t.Helper()
 	srv := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: stateless}))
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
@@ -80,6 +85,38 @@ func TestProtocols(t *testing.T) {
 				t.Errorf("%q, %v", text, err)
 			}
 		})
+	}
+}
+
+// TestErrorsOfAServer checks a server's JSON-RPC errors. In the newest protocol version, servers send them with a status
+// 4xx. The model must get the server's words.
+func TestErrorsOfAServer(t *testing.T) {
+	const words = "the order ORD-9 has no line 3; lines are 1 and 2"
+	codes := map[string]int64{"params": codeInvalidParams, "method": codeNoMethod, "internal": jsonrpc.CodeInternalError}
+	s := sdk.NewServer(&sdk.Implementation{Name: "sane", Version: "1"}, nil)
+	for name, code := range codes {
+		s.AddTool(&sdk.Tool{Name: name, Description: "Fails.", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return nil, &jsonrpc.Error{Code: code, Message: words}
+		})
+	}
+	for _, stateless := range []bool{false, true} {
+		c, o := running(t, quick(), atHTTP(t, s, stateless))
+		for name := range codes {
+			_, err := call(t, o.tool(t, "sane."+name), `{}`)
+			want, says := fails, words
+			switch name {
+			case "internal":
+				want = unclear
+			case "method":
+				says = "method not found" // the SDK's server replaces the words
+			}
+			if outcomeOf(err) != want || !strings.Contains(said(err), says) {
+				t.Errorf("stateless %t, %s: %v", stateless, name, err)
+			}
+		}
+		if n := c.Status()[0].Restarts; n != 0 {
+			t.Errorf("stateless %t: it was connected again %d times", stateless, n)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func result(d definition, secrets redact.Values, raw json.RawMessage, attach fun
 		return "", errLied(d, "its result is not an object")
 	}
 	w := writer{attach: attach, secrets: secrets}
-	if content := r.get("content"); content != nil {
+	if content := r.given("content"); content != nil {
 		parts, err := readArray(content)
 		if err != nil || len(parts) > maxParts {
 			return "", errLied(d, "its content is not a list of at most %d parts", maxParts)
@@ -52,7 +52,7 @@ func result(d definition, secrets redact.Values, raw json.RawMessage, attach fun
 	if failed := r.flag("isError"); failed != nil && *failed {
 		return "", agent.Refused(or(cut(w.text(), maxError), "the tool failed without saying why"))
 	}
-	structured := r.get("structuredContent")
+	structured := r.given("structuredContent")
 	if d.output != nil {
 		if structured == nil {
 			return "", errLied(d, "it returned no structuredContent, which its outputSchema requires")

@@ -24,6 +24,8 @@ func TestResults(t *testing.T) {
 	}{
 		{"texts", `{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`, "a\nb", nil},
 		{"nothing", `{}`, "(the tool ran and answered nothing)", nil},
+		{"null", `{"content":null,"structuredContent":null,"isError":null}`, "(the tool ran and answered nothing)", nil},
+		{"a text and null", `{"content":[{"type":"text","text":"a"}],"structuredContent":null}`, "a", nil},
 		{"an image", `{"content":[{"type":"image","mimeType":"image/png","data":"` + picture + `"}]}`, "[image-1.png, image/png, 4 bytes: attached for the people in the thread]", []string{"image-1.png image/png 4"}},
 		{"a sound", `{"content":[{"type":"audio","mimeType":"audio/wav","data":"` + picture + `"}]}`, "[audio-1.wav, audio/wav, 4 bytes: attached for the people in the thread]", []string{"audio-1.wav audio/wav 4"}},
 		{"an odd type", `{"content":[{"type":"image","mimeType":"<b>","data":"` + picture + `"}]}`, "[image-1, application/octet-stream, 4 bytes: attached for the people in the thread]", []string{"image-1 application/octet-stream 4"}},
@@ -48,6 +50,35 @@ func TestResults(t *testing.T) {
 		})
 		if err != nil || got != tt.want || strings.Join(files, "\n") != strings.Join(tt.files, "\n") {
 			t.Errorf("%s: %q, %q, %v", tt.name, got, files, err)
+		}
+	}
+}
+
+// TestNoPromise checks an outputSchema that is null: the tool promises nothing. A result of null does not keep a promise.
+func TestNoPromise(t *testing.T) {
+	d, _, err := define(config.Server{Name: "s"}, []byte(`{"name":"act","description":null,"inputSchema":{"type":"object"},"outputSchema":null}`))
+	if err != nil || d.output != nil {
+		t.Errorf("%v, %v", d.output, err)
+	}
+	if d, _, err = define(config.Server{Name: "s"}, []byte(`{"name":"act","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := result(d, redact.Values{}, []byte(`{"content":[],"structuredContent":null}`), nil); !strings.Contains(said(err), "no structuredContent") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestPatternInAPromise checks an outputSchema with a pattern that Go's regular expressions don't support. The rest of
+// the schema is checked.
+func TestPatternInAPromise(t *testing.T) {
+	d, _, err := define(config.Server{Name: "s"}, []byte(`{"name":"act","description":"x","inputSchema":{"type":"object"},`+
+		`"outputSchema":{"type":"object","properties":{"mail":{"type":"string","pattern":"^(?!\\.)a"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for raw, want := range map[string]bool{`{"structuredContent":{"mail":"b"}}`: true, `{"structuredContent":{"mail":1}}`: false} {
+		if text, err := result(d, redact.Values{}, []byte(raw), nil); (err == nil) != want {
+			t.Errorf("%s: %q, %v", raw, text, err)
 		}
 	}
 }
@@ -94,10 +125,10 @@ func TestPromises(t *testing.T) {
 // TestOddErrors checks errors with an invalid code or a long text, and invalid numbers.
 func TestOddErrors(t *testing.T) {
 	a := readError(object{{"code", []byte(`"x"`)}})
-	if outcomeOf(rejected(a)) != unclear {
+	if outcomeOf(rejected(a, 200)) != unclear {
 		t.Error("an error without a code claims that nothing was done")
 	}
-	long := rejected(&answer{code: codeInvalidParams, message: strings.Repeat("é", 5000)}).Error()
+	long := rejected(&answer{code: codeInvalidParams, message: strings.Repeat("é", 5000)}, 200).Error()
 	if len(long) > maxError+100 || !strings.HasSuffix(long, "é…") {
 		t.Errorf("%d bytes", len(long))
 	}

@@ -162,6 +162,7 @@ var scriptedServers = map[string]acts{
 
 	"hangs at the handshake":        {"server/discover": nothing, "initialize": nothing},
 	"knows the old handshake alone": {"server/discover": forever},
+	"exits at the newest handshake": {"server/discover": func(*scriptedServer, wire) { os.Exit(1) }},
 	"hangs at the list":             {"tools/list": nothing},
 	"hangs at a call":               answering(nothing),
 	"answers no ping":               {"tools/call": nothing, "ping": nothing},

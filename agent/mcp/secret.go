@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,10 +12,20 @@ import (
 	"countersign/internal/redact"
 )
 
+// readSecrets reads the server's current secrets, because a secret may have been replaced since the last connection. The
+// earlier secrets stay masked, too.
+func (s *server) readSecrets() {
+	s.given = append(s.given, secretsOf(s.Server, s.lookup)...)
+	slices.Sort(s.given)
+	s.given = slices.Compact(s.given)
+	values := redact.NewValues(s.given)
+	s.secrets.Store(&values)
+}
+
 // secretsOf returns the secrets that the policy gives a server. They are masked in the server's output. Secrets are the
 // values of ${NAME}, and literal values whose name suggests a secret. A path is not a secret, even if the file at the
 // path contains one.
-func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Values {
+func secretsOf(s config.Server, lookup func(string) (string, bool)) []string {
 	var out []string
 	take := func(name, text string, secret bool) {
 		for _, variable := range config.Variables(text) {
@@ -41,7 +52,7 @@ func secretsOf(s config.Server, lookup func(string) (string, bool)) redact.Value
 		take("id", s.OAuth.ClientID, false)
 		take("secret", s.OAuth.ClientSecret, true)
 	}
-	return redact.NewValues(out)
+	return out
 }
 
 // masked replaces the server's secrets in a message of the server. A list of tools stays unchanged, because the exact

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"countersign/agent"
 	"countersign/config"
+	"countersign/internal/redact"
 )
 
 // spilt is the secret of these tests. The secret contains letters of both cases, and characters that are escaped in
@@ -93,6 +96,34 @@ func TestSecretsStayHere(t *testing.T) {
 	}
 }
 
+// TestReplacedSecret checks a secret that is replaced while the client runs. The next connection uses the new value. The
+// new value and the old one are masked.
+func TestReplacedSecret(t *testing.T) {
+	var token atomic.Value
+	token.Store("old-secret-value")
+	a := &address{act: func(w http.ResponseWriter, r *http.Request, m wire) {
+		answerJSON(w, m, `{"content":[{"type":"text","text":"it was old-secret-value, and is `+r.Header.Get("Authorization")+`"}]}`)
+	}}
+	s := a.at(t)
+	s.Headers = map[string]string{"Authorization": "Bearer ${FAR_TOKEN}"}
+	o := newOffers()
+	c := open(Config{Servers: []config.Server{s}, Offer: o.take, Log: discard, Lookup: func(string) (string, bool) { return token.Load().(string), true }}, quick())
+	runUntilEnd(t, c)
+	tool := o.tool(t, "far.act")
+	live, err := c.servers[0].ready(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token.Store("new-secret-value")
+	live.end()
+	if text, err := call(t, tool, `{}`); text != "it was (removed), and is (removed)" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, head := a.sent(`"tools/call"`); head.Get("Authorization") != "Bearer new-secret-value" {
+		t.Errorf("%v", head)
+	}
+}
+
 // TestWhatIsSecret checks which values count as secrets: all values from the environment, and literal values whose name
 // suggests a secret.
 func TestWhatIsSecret(t *testing.T) {
@@ -100,11 +131,11 @@ func TestWhatIsSecret(t *testing.T) {
 		v, ok := map[string]string{"A": "aaaaaaaa", "B": "bbbbbbbb", "DIR": "/srv/files", "PATH_TOKEN": "/tttttttt", "SHORT": "abc", "BASIC": base64.StdEncoding.EncodeToString([]byte("name:pppppppp"))}[name]
 		return v, ok
 	}
-	v := secretsOf(config.Server{
+	v := redact.NewValues(secretsOf(config.Server{
 		Env:     map[string]string{"X": "x-${A}", "API_KEY": "written-out", "MODE": "production", "ROOT": "${DIR}", "T": "${PATH_TOKEN}", "S": "${SHORT}", "KEY_TOKEN": "/etc/token"},
 		Headers: map[string]string{"Authorization": "Bearer hhhhhhhh", "X-Auth": "Basic ${BASIC}", "X-Tenant": "acme-corporation"},
 		URL:     "https://example.com/${B}", OAuth: &config.OAuth{Issuer: "https://issuer.example", ClientID: "client-1", ClientSecret: "oooooooo"},
-	}, lookup)
+	}, lookup))
 	for text, secret := range map[string]bool{
 		"aaaaaaaa": true, "bbbbbbbb": true, "written-out": true, "/tttttttt": true, "hhhhhhhh": true, "pppppppp": true, "oooooooo": true,
 		"production": false, "/srv/files": false, "abc": false, "/etc/token": false, "acme-corporation": false, "https://issuer.example": false, "client-1": false,
@@ -120,7 +151,7 @@ func TestWhatIsSecret(t *testing.T) {
 func TestStateGoesBack(t *testing.T) {
 	t.Setenv("SPILT_KEY", spilt)
 	s := newServer(config.Server{Env: map[string]string{"KEY": "${SPILT_KEY}"}}, Config{Lookup: os.LookupEnv, Log: discard}, quick())
-	tap := newTap(discard, s.secrets, 1000, func() {}, nil)
+	tap := newTap(discard, *s.secrets.Load(), 1000, func() {}, nil)
 	raw := `{"id":1,"result":{"a":` + string(quoted(spilt)) + `,"requestState":` + string(quoted(spilt)) + `}}`
 	o, err := readObject([]byte(raw))
 	if err != nil {

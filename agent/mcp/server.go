@@ -26,14 +26,15 @@ type server struct {
 	log     *slog.Logger
 	version string
 	limits  limits
-	secrets redact.Values // secret values that the client sends to the server
+	secrets atomic.Pointer[redact.Values] // secret values that the client sends to the server
+	given   []string                      // the values in secrets; only readSecrets uses the field
 
 	connect func(context.Context) (*session, error) // replaced in tests
 	legacy  bool                                    // the next handshake uses the older protocol version
 
 	slots   chan struct{} // one for each call in progress
 	tokens  atomic.Int64
-	settled chan struct{} // closed when the server has listed its tools or has failed for the first time
+	settled chan struct{} // closed when the server has listed its tools, or the first attempt to connect has failed
 	once    sync.Once
 	wake    chan struct{} // receives a value when the list of tools may have changed
 
@@ -52,10 +53,10 @@ type server struct {
 func newServer(c config.Server, with Config, l limits) *server {
 	s := &server{
 		Server: c, lookup: with.Lookup, offer: with.Offer, leftOut: with.LeftOut, log: with.Log.With("server", c.Name), version: with.Version, limits: l,
-		secrets: secretsOf(c, with.Lookup),
-		slots:   make(chan struct{}, l.calls), settled: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		slots: make(chan struct{}, l.calls), settled: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	s.connect = s.dial
+	s.readSecrets()
 	return s
 }
 
@@ -94,9 +95,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // link makes one connection, and returns when the connection has ended. The error gives the reason for the end.
 func (s *server) link(ctx context.Context) error {
-	ses, err := s.connect(ctx)
+	ses, err := s.handshake(ctx)
 	if err != nil {
-		s.legacy = !s.legacy // the next attempt uses the other handshake
 		return err
 	}
 	defer ses.end()
@@ -134,6 +134,30 @@ func (s *server) link(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// handshake connects to the server. If the newest handshake fails, handshake tries the older one immediately, because
+// some older servers exit or hang at a message that they don't know. If the older handshake fails, the next attempt
+// begins with the newest one.
+func (s *server) handshake(ctx context.Context) (*session, error) {
+	ses, err := s.connect(ctx)
+	if err == nil || ctx.Err() != nil {
+		return ses, err
+	}
+	s.legacy = !s.legacy
+	if !s.legacy {
+		return nil, err
+	}
+	s.failed(err)
+	ses, older := s.connect(ctx)
+	if older == nil || ctx.Err() != nil {
+		return ses, older
+	}
+	s.legacy = false
+	if older.Error() != err.Error() {
+		err = fmt.Errorf("%w; with the handshake of older servers: %w", err, older)
+	}
+	return nil, err
 }
 
 // jittered varies an interval, so that the lists of several servers are not read at the same time.
@@ -226,9 +250,9 @@ func nameOf(raw json.RawMessage) string {
 
 // tool converts one definition to a tool. The tool's Run function calls the server.
 func (s *server) tool(raw json.RawMessage) (agent.Tool, error) {
-	if s.secrets.In(string(raw)) {
+	if secrets := s.secrets.Load(); secrets.In(string(raw)) {
 		return agent.Tool{}, fmt.Errorf("the server %s: %w: the definition of %.80q repeats a value that the policy gives the server as a secret, so the tool is not offered; if the value is not a secret, write it in the policy in place of ${…}",
-			s.Name, ErrDefinition, s.secrets.Out(nameOf(raw)))
+			s.Name, ErrDefinition, secrets.Out(nameOf(raw)))
 	}
 	d, t, err := define(s.Server, raw)
 	if err != nil {
@@ -277,9 +301,14 @@ func (s *server) status() Status {
 // errAway means that a server is not connected.
 var errAway = errors.New("the server is not connected")
 
-// ready returns the current connection. If there is none, ready waits for a limited time.
+// ready returns the current connection. If there is none, ready waits for a limited time: at most half of a call's
+// timeout, so that the error of the call can say why there is no connection.
 func (s *server) ready(ctx context.Context) (*session, error) {
-	timer := time.NewTimer(s.limits.ready)
+	wait := s.limits.ready
+	if s.Timeout > 0 {
+		wait = min(wait, s.Timeout/2)
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
 		s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,8 @@ import (
 	"countersign/config"
 )
 
-// TestBackoff checks the delays for a server that keeps failing. The delays double, up to one minute.
+// TestBackoff checks the delays for a server that keeps failing. The delays double, up to one minute. Each attempt uses
+// both handshakes.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Open(Config{Servers: []config.Server{{Name: "s"}}})
@@ -20,7 +22,9 @@ func TestBackoff(t *testing.T) {
 		began := time.Now()
 		var tries []time.Duration
 		s.connect = func(context.Context) (*session, error) {
-			tries = append(tries, time.Since(began))
+			if tries = append(tries, time.Since(began)); s.legacy != (len(tries)%2 == 0) {
+				t.Errorf("connection %d uses the other handshake", len(tries))
+			}
 			return nil, errors.New("no")
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -28,7 +32,7 @@ func TestBackoff(t *testing.T) {
 		if err := c.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		want := []time.Duration{0, 1, 3, 7, 15, 31, 63, 123, 183, 243}
+		want := []time.Duration{0, 0, 1, 1, 3, 3, 7, 7, 15, 15, 31, 31, 63, 63, 123, 123, 183, 183, 243, 243}
 		for i := range want {
 			want[i] *= time.Second
 		}
@@ -50,7 +54,7 @@ func TestBackoffBeginsAnew(t *testing.T) {
 		var tries []time.Duration
 		s.connect = func(ctx context.Context) (*session, error) {
 			tries = append(tries, time.Since(began))
-			if len(tries) == 4 {
+			if len(tries) == 8 {
 				time.Sleep(2 * time.Minute) // the connection lasts longer than a minute
 			}
 			return nil, errors.New("no")
@@ -58,7 +62,7 @@ func TestBackoffBeginsAnew(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 131*time.Second)
 		defer stop()
 		_ = c.Run(ctx)
-		want := []time.Duration{0, 1, 3, 7, 128, 130}
+		want := []time.Duration{0, 0, 1, 1, 3, 3, 7, 7, 128, 128, 130, 130}
 		for i := range want {
 			want[i] *= time.Second
 		}
@@ -82,14 +86,19 @@ func TestReadyWaitsAWhile(t *testing.T) {
 		}
 		began := time.Now()
 		_, err = tool.Run(t.Context(), agent.Invocation{})
-		if outcomeOf(err) != fails || err.Error() != "the server is not connected: it burns; nothing was done" || time.Since(began) != usual.ready {
+		if !errors.Is(err, agent.ErrNotRun) || err.Error() != "it was not run: the server is not connected: it burns" || time.Since(began) != usual.ready {
 			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		c.servers[0].Timeout = 6 * time.Second
+		began = time.Now()
+		if _, err = tool.Run(t.Context(), agent.Invocation{}); !errors.Is(err, agent.ErrNotRun) || time.Since(began) != 3*time.Second {
+			t.Errorf("%v after %s, although the timeout is 6 s", err, time.Since(began))
 		}
 		stop()
 	})
 }
 
-// TestLegacyHandshake checks that the second attempt to connect uses the handshake of older servers.
+// TestLegacyHandshake checks that the client tries the handshake of older servers if a server hangs at the newest one.
 func TestLegacyHandshake(t *testing.T) {
 	l := quick()
 	l.start = 3 * time.Second
@@ -98,6 +107,22 @@ func TestLegacyHandshake(t *testing.T) {
 	o.tool(t, "bad.act")
 	if first := read()[0]; first == "" {
 		t.Error("nothing was sent")
+	}
+}
+
+// TestLegacyHandshakeAtOnce checks a server that exits at the newest handshake. The first attempt to connect also tries
+// the older handshake, so the server has listed its tools when it is settled.
+func TestLegacyHandshakeAtOnce(t *testing.T) {
+	s, read := recorded(t, "exits at the newest handshake")
+	c, _ := running(t, quick(), s)
+	if err := c.Settled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if st := c.Status()[0]; !st.Connected || st.Tools != 1 || st.Problem != "" {
+		t.Errorf("%+v", st)
+	}
+	if first := read()[0]; !strings.Contains(first, "server/discover") {
+		t.Errorf("the first message is %s", first)
 	}
 }
 
@@ -115,7 +140,7 @@ func TestTooManyCalls(t *testing.T) {
 		_, _ = tool.Run(ctx, agent.Invocation{Args: []byte(`{}`)})
 	}()
 	recordedLine(t, read, `"tools/call"`)
-	if _, err := call(t, tool, `{}`); outcomeOf(err) != fails || err.Error() != "the server bad has 1 calls under way already; nothing was done" {
+	if _, err := call(t, tool, `{}`); !errors.Is(err, agent.ErrNotRun) || err.Error() != "it was not run: the server bad has 1 calls under way already" {
 		t.Errorf("%v", err)
 	}
 	cancel()

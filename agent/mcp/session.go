@@ -51,7 +51,8 @@ func (s *server) dial(ctx context.Context) (*session, error) {
 		ses.changes.Add(1)
 		s.nudge()
 	}
-	ses.tap = newTap(s.log, s.secrets, s.MaxResult, change, func(page json.RawMessage) { ses.page.Store(&page) })
+	s.readSecrets()
+	ses.tap = newTap(s.log, *s.secrets.Load(), s.MaxResult, change, func(page json.RawMessage) { ses.page.Store(&page) })
 	transport, err := ses.transport(change)
 	if err != nil {
 		return nil, err
@@ -232,8 +233,13 @@ func (ses *session) alive() bool {
 	case <-ses.done:
 		return false
 	default:
-		return ses.ctx.Err() == nil
+		return ses.ctx.Err() == nil && !ses.forgotten()
 	}
+}
+
+// forgotten reports whether the server does not know the session any more.
+func (ses *session) forgotten() bool {
+	return ses != nil && ses.carrier != nil && ses.carrier.lost.Load()
 }
 
 // lost returns the error for a connection that ended, but not by the client.

@@ -126,7 +126,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestNotSent checks a run that ends before its call is sent. The error says that nothing was done.
+// TestNotSent checks a run that ends before its call is sent. The error says that the call was not run.
 func TestNotSent(t *testing.T) {
 	l := quick()
 	l.start = 300 * time.Millisecond
@@ -138,7 +138,7 @@ func TestNotSent(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("it was withdrawn"))
 	_, err = tool.Run(ctx, agent.Invocation{})
-	if errors.Is(err, agent.ErrOutcomeUnknown) || err == nil || !strings.Contains(err.Error(), "withdrawn; nothing was done") {
+	if !errors.Is(err, agent.ErrNotRun) || !strings.HasSuffix(err.Error(), "the call was ended before it was sent: it was withdrawn") {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"countersign/config/yamldoc"
 )
 
+// mostModelTools is the number of tools that OpenAI's API takes in a request.
+const mostModelTools = 128
+
 // agents checks that each agent has tools and can be asked somewhere.
 func (c *checker) agents() {
 	if len(c.policy.Agents) == 0 {
@@ -23,6 +26,9 @@ func (c *checker) agents() {
 		if len(a.Tools) == 0 {
 			c.warn(path+".tools", "is empty, so the agent can do nothing but talk", `name tools, or "*" for every tool`)
 		}
+		if n := offeredBy(a, c.registered); n > mostModelTools {
+			c.warn(path+".tools", fmt.Sprintf("offers the model %d tools, and OpenAI's API takes at most %d in a request", n, mostModelTools), "name fewer tools, or divide them among several agents")
+		}
 		reached := c.channels(a, takes)
 		if !a.NoDM && direct == "" {
 			direct, reached = a.Name, true
@@ -36,6 +42,16 @@ func (c *checker) agents() {
 				`add channels: ["#support"], or write direct_messages: false for `+direct)
 		}
 	}
+}
+
+// offeredBy returns the number of registered tools that an agent offers to its model.
+func offeredBy(a approvers.Agent, registered []Tool) (n int) {
+	for _, t := range registered {
+		if a.Offers(t.Name) {
+			n++
+		}
+	}
+	return n
 }
 
 // channels checks whether an earlier agent has the same channels, because the first agent in the file answers there.

@@ -53,6 +53,25 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
+// TestManyTools checks the warning about an agent with more tools than OpenAI's API takes.
+func TestManyTools(t *testing.T) {
+	f := parse(t, "version: 1\nagents:\n  all: {channels: [\"*\"], tools: [\"*\"]}\n  few: {channels: [\"#few\"], tools: [crm.t1]}\n")
+	var tools []check.Tool
+	for i := range 129 {
+		tools = append(tools, check.Tool{Name: fmt.Sprintf("crm.t%d", i), Source: "crm"})
+	}
+	const want = "agents.all.tools: offers the model 129 tools, and OpenAI's API takes at most 128 in a request"
+	for n, warned := range map[int]int{129: 1, 128: 0} {
+		var said strings.Builder
+		for _, p := range check.Run(f, tools[:n]).Warnings() {
+			said.WriteString(p.Error() + "\n")
+		}
+		if strings.Count(said.String(), want) != warned || strings.Count(said.String(), "offers the model") != warned {
+			t.Errorf("%d tools:\n%s", n, said.String())
+		}
+	}
+}
+
 // TestFindings compares the findings and the report about each file in testdata/findings with a golden file.
 func TestFindings(t *testing.T) {
 	for _, path := range files(t, "testdata/findings/*.yaml") {

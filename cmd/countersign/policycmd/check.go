@@ -94,6 +94,7 @@ func runCheck(out io.Writer, args []string) error {
 	default:
 		file.Policy = catalog.WithTools(file.Policy, tools)
 		known = catalog.Described(tools)
+		findings = append(findings, catalog.SchemaFindings(file, tools)...)
 	}
 	if findings = append(findings, check.Run(file, known)...); len(findings) > 0 {
 		fmt.Fprintln(out, findings.Excerpts())

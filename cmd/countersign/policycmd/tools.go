@@ -357,6 +357,9 @@ func (s toolReport) show(out io.Writer, t agent.Status) error {
 		row("claims", c)
 	}
 	row("pin", s.pinOf(t))
+	for _, note := range t.Notes {
+		row("note", visible.Text(note))
+	}
 	fmt.Fprintln(out)
 	_, steps := s.Policy.Explain(approvers.Call{Tool: t.Tool.Name, Effect: t.Tool.Effect, Facts: approvers.Facts{Now: time.Now()}})
 	fmt.Fprintf(out, "A call without arguments: %s\n\n", strings.Join(steps, " "))

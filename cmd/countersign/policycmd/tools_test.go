@@ -155,6 +155,17 @@ func TestToolsFromNewToPinned(t *testing.T) {
 	}
 }
 
+// The commands tell the operator about a pattern that is not checked.
+func TestUncheckedPattern(t *testing.T) {
+	b := openBench(t, "http:\n  mail: {description: Sends., url: 'https://api.example.com/m?to={to}', arguments: {type: object, properties: {to: {type: string, pattern: '^(?!x)'}}}}\n")
+	const want = `the pattern "^(?!x)" can't be checked here, and only the server checks it`
+	b.expect(cli.ExitDone, argsOf("show mail --offline"), "  note      "+want)
+	var out bytes.Buffer
+	if _ = runCheck(&out, []string{b.path}); !strings.Contains(out.String(), "http.mail: mail: "+want) {
+		t.Errorf("%s", out.String())
+	}
+}
+
 func TestToolsJSON(t *testing.T) {
 	t.Parallel()
 	b := openBench(t, "")
