@@ -174,7 +174,9 @@ func (h *hook) prepare() (err error) {
 	case h.event.folder == "":
 		return errors.New("the agent does not say in which folder the tool works")
 	}
-	h.folder = h.folderOf(h.input)
+	if h.folder, err = h.folderOf(h.input); err != nil {
+		return err
+	}
 	h.tool = h.Name + "." + h.tool
 	if h.args, err = withFolder(h.input, h.folder); err != nil {
 		return err
@@ -183,18 +185,29 @@ func (h *hook) prepare() (err error) {
 	return nil
 }
 
-// folderOf returns the folder in which the tool works with the given arguments.
-func (h *hook) folderOf(args json.RawMessage) string {
+// folderOf returns the folder in which the tool works with the given arguments. If the arguments name different
+// folders, folderOf returns an error, because the agent may use either of them.
+func (h *hook) folderOf(args json.RawMessage) (string, error) {
 	var values map[string]json.RawMessage
-	var own string
-	tool := strings.TrimPrefix(h.tool, h.Name+".")
-	if json.Unmarshal(args, &values) != nil || json.Unmarshal(values[h.folders[tool]], &own) != nil || own == "" {
-		return h.event.folder
+	names := h.folders[strings.TrimPrefix(h.tool, h.Name+".")]
+	if json.Unmarshal(args, &values) != nil {
+		return h.event.folder, nil
 	}
-	if filepath.IsAbs(own) {
-		return filepath.Clean(own)
+	folder := ""
+	for _, name := range names {
+		var own string
+		if json.Unmarshal(values[name], &own) != nil || own == "" {
+			continue
+		}
+		if !filepath.IsAbs(own) {
+			own = filepath.Join(h.event.folder, own)
+		}
+		if own = filepath.Clean(own); folder != "" && folder != own {
+			return "", fmt.Errorf("the arguments %s name different folders", list(names))
+		}
+		folder = own
 	}
-	return filepath.Join(h.event.folder, own)
+	return cmp.Or(folder, h.event.folder), nil
 }
 
 // giveUp returns the answer to an event that could not be handled. An event before a call gets a denial. For an event
@@ -422,7 +435,7 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.folderOf(changed) != h.folder {
+	if folder, err := h.folderOf(changed); err != nil || folder != h.folder {
 		return nil, errFolderChanged
 	}
 	if h.noEdit {

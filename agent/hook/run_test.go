@@ -362,6 +362,9 @@ func TestChosenFolder(t *testing.T) {
 		{"gemini", "run_shell_command", `{"command":"ls","dir_path":7}`, "/home/kim/shop"},
 		{"gemini", "glob", `{"pattern":"*","dir_path":"/srv"}`, "/home/kim/shop"},
 		{"cursor", "Shell", `{"command":"ls","cwd":"/srv/production"}`, "/srv/production"},
+		{"cursor", "Shell", `{"command":"ls","working_directory":"/srv/production"}`, "/srv/production"},
+		{"cursor", "Shell", `{"command":"ls","cwd":"","working_directory":"../bank"}`, "/home/kim/bank"},
+		{"cursor", "Shell", `{"command":"ls","cwd":"/srv/production/","working_directory":"/srv/production"}`, "/srv/production"},
 		{"claude-code", "Bash", `{"command":"ls","dir_path":"/srv"}`, "/home/kim/shop"},
 	} {
 		d := newDesk(t, test.agent, Control)
@@ -381,6 +384,16 @@ func TestChosenFolder(t *testing.T) {
 		if got := d.run(d.before, d.input(d.before, test.tool, test.input, "")); allows(got) || !strings.Contains(string(got.Out), "changed the working folder") {
 			t.Errorf("%s after the edit %s: %s", test.agent, edited, got.Out)
 		}
+	}
+}
+
+// TestTwoFolders checks that a call with two different folders is denied, because the agent may use either of them.
+func TestTwoFolders(t *testing.T) {
+	d := newDesk(t, "cursor", Control)
+	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+	got := d.run(d.before, d.input(d.before, d.tool, `{"command":"ls","cwd":"/srv/staging","working_directory":"/srv/production"}`, ""))
+	if allows(got) || !strings.Contains(string(got.Out), "different folders") || len(d.Requests()) != 0 {
+		t.Errorf("%s, with %d requests", got.Out, len(d.Requests()))
 	}
 }
 
