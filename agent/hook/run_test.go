@@ -305,6 +305,21 @@ func TestReportComesLater(t *testing.T) {
 	}
 }
 
+// TestLastOfIdenticalCalls reports the outcome of a call that the agent repeated, because the first call did not run
+// although its approval was claimed. Without ids, the outcome belongs to the last call.
+func TestLastOfIdenticalCalls(t *testing.T) {
+	for _, agent := range []string{"gemini", "copilot"} {
+		d := newDesk(t, agent, Control)
+		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+		d.ask(d.before)
+		d.ask(d.before)
+		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded))
+		if r := d.Requests(); len(r) != 2 || r[0].Outcome != "" || r[1].Outcome != "succeeded" {
+			t.Errorf("%s: %+v", agent, r)
+		}
+	}
+}
+
 // TestOldRecords checks that records are deleted after keepRecords.
 func TestOldRecords(t *testing.T) {
 	d := newDesk(t, "claude-code", Control)

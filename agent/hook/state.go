@@ -108,10 +108,11 @@ func (s state) list(extension string) []record {
 	return list
 }
 
-// find returns the first record of a call in a given state. If the record and the call both have an id from the
-// agent, find compares the ids. If an id is missing, find compares the fingerprints.
+// find returns the newest record of a call in a given state. If the record and the call both have an id from the
+// agent, find compares the ids. If an id is missing, find compares the fingerprints. An older record with the same
+// fingerprint is normally about a call that did not run, and that the agent repeated.
 func (s state) find(extension, id, fingerprint string) (record, bool) {
-	for _, r := range s.list(extension) {
+	for _, r := range slices.Backward(s.list(extension)) {
 		if id != "" && r.ID != "" {
 			if id == r.ID {
 				return r, true
