@@ -65,7 +65,7 @@ type hook struct {
 	http     bool            // the event arrived over HTTP; the end of its context means that the agent has hung up
 	args     json.RawMessage // the arguments with the working folder
 	call     string          // fingerprint of the tool and of args
-	ran      string          // fingerprint of the tool and the arguments without the working folder, because the agent may report from another folder
+	ran      string          // see ranAs; without the working folder, because the agent may report from another folder
 }
 
 // Run handles one event. The caller must cancel ctx when the process gets a signal to stop.
@@ -181,7 +181,7 @@ func (h *hook) prepare() (err error) {
 	if h.args, err = withFolder(h.input, h.folder); err != nil {
 		return err
 	}
-	h.call, h.ran = fingerprint(h.tool, string(h.args)), fingerprint(h.tool, string(h.input))
+	h.call, h.ran = fingerprint(h.tool, string(h.args)), ranAs(h.tool, h.input)
 	return nil
 }
 

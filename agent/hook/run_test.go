@@ -305,6 +305,31 @@ func TestReportComesLater(t *testing.T) {
 	}
 }
 
+// TestRewrittenEdit reports the outcome of a call that an approver has changed. The agent reports the same arguments in
+// other bytes than the approver wrote. Without ids, the hook recognizes the call by the arguments.
+func TestRewrittenEdit(t *testing.T) {
+	const edit = `{"description": "Deploy \u003cthe shop>", "wait": 1e3, "command": "make deploy"}`
+	for _, agent := range []string{"gemini", "copilot"} {
+		for reported, want := range map[string]string{
+			`{"command":"make deploy","wait":1000,"description":"Deploy <the shop>"}`:  "succeeded",
+			`{"command":"make deploy","wait":1001,"description":"Deploy <the shop>"}`:  "",
+			`{"command":"make  deploy","wait":1000,"description":"Deploy <the shop>"}`: "",
+		} {
+			d := newDesk(t, agent, Control)
+			d.OnAsk(func(r *fakegateway.Request) {
+				r.Status, r.Edited = "approved", strings.TrimSuffix(edit, "}")+`,"working_folder":"/home/kim/shop"}`
+			})
+			if a := d.ask(d.before); !allows(a) {
+				t.Fatalf("%s: %s", agent, a.Out)
+			}
+			d.run(d.after, d.input(d.after, d.tool, reported, d.succeeded))
+			if r := d.Requests()[0]; r.Outcome != want {
+				t.Errorf("%s reported %s: the outcome is %q, want %q", agent, reported, r.Outcome, want)
+			}
+		}
+	}
+}
+
 // TestLastOfIdenticalCalls reports the outcome of a call that the agent repeated, because the first call did not run
 // although its approval was claimed. Without ids, the outcome belongs to the last call.
 func TestLastOfIdenticalCalls(t *testing.T) {
