@@ -50,6 +50,7 @@ var cursor = dialect{
 	},
 	deny:    cursorDeny,
 	folders: map[string][]string{"Shell": {"working_directory", "cwd"}}, // cwd: version 3.9.16
+	shells:  []string{"Shell"},
 	leave: func(e event, _ string) []byte {
 		if e.moment != before {
 			return []byte("{}\n")

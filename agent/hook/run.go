@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Agent   string
 	Event   string        // the event's name, for agents whose input lacks it
+	Program []string      // the program's path and the words before its commands; empty: the words of countersign
 	Timeout time.Duration // the hook's time limit in the agent's settings; zero: the agent's default
 	Input   io.Reader
 	Getenv  func(string) string
@@ -58,7 +59,8 @@ type hook struct {
 	dialect
 	Config
 	event
-	folder   string // in which the tool works
+	folder   string   // in which the tool works
+	program  []string // see Options
 	memory   memory
 	gate     *client.Client
 	patience time.Duration
@@ -115,7 +117,10 @@ func run(ctx context.Context, o Options, open func(*hook) error) (answer Answer)
 	if err != nil { // the event is unknown, so the exit code is the only reliable answer
 		return Answer{Out: d.block, Err: "Countersign denied this call: " + sentence(err.Error()), Code: blocked, fault: err, event: other}
 	}
-	h := hook{dialect: d, event: e, patience: o.patience}
+	h := hook{dialect: d, event: e, patience: o.patience, program: o.Program}
+	if len(h.program) == 0 {
+		h.program = []string{"countersign", "hook"}
+	}
 	if err := open(&h); err != nil {
 		return h.giveUp(err)
 	}
@@ -128,6 +133,9 @@ func run(ctx context.Context, o Options, open func(*hook) error) (answer Answer)
 		return h.report(ctx)
 	case ended:
 		return h.end(ctx)
+	}
+	if a, ok := h.readReply(); ok {
+		return h.answer(ctx, a)
 	}
 	return h.decide(ctx)
 }
@@ -365,13 +373,6 @@ func (h *hook) notAsked(rec record, err error) (a Answer, again bool, _ error) {
 	return a, false, err
 }
 
-// asked reports whether the agent must first answer an approver's question. In the profile comfort, the approver is
-// the agent's user, so asked returns false.
-func (h *hook) asked(r *client.Request) bool {
-	_, ok := r.Open()
-	return ok && h.Profile == Control
-}
-
 // stale reports whether the call needs a new request. This is the case if an earlier call has used the request, or if
 // the call continues a request that has ended without a decision. A rejected request is not stale, because the
 // rejection also applies to the repeated call.
@@ -464,18 +465,6 @@ func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Ans
 	h.memory.leave(rec)
 	return Answer{Out: h.deny(h.event, fmt.Sprintf(
 		"Nobody has decided this call yet, so it did not run. The request %s still waits for %s. Repeat the identical call to continue waiting for it.", r.ID, list(r.WaitsFor)))}
-}
-
-// question returns the answer to a call about which an approver has asked a question.
-func (h *hook) question(r *client.Request) Answer {
-	q, _ := r.Open()
-	how := fmt.Sprintf("countersign hook answer %s %d 'TEXT'", r.ID, q.Number)
-	if h.http {
-		how = fmt.Sprintf(`an HTTP request to the gateway of this hook, with the hook's token: POST /v1/requests/%s/answer {"question": %d, "text": "TEXT"}`, r.ID, q.Number)
-	}
-	return Answer{Out: h.deny(h.event, fmt.Sprintf(
-		"The call did not run yet. %s asks about it: %q. Answer with: %s. Then repeat the identical call, which continues the request %s.",
-		q.By, q.Text, how, r.ID))}
 }
 
 // errHungUp means that the agent did not wait for the answer.
