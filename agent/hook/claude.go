@@ -28,6 +28,7 @@ var claudeCode = dialect{
 		return encode(object{"hookSpecificOutput": object{"hookEventName": e.name, "permissionDecision": "deny", "permissionDecisionReason": reason}})
 	},
 	leave:  leaveWithMessage,
+	shells: []string{"Bash", "PowerShell"},
 	events: claudeEvents,
 	// This answer always names the event PreToolUse. If the unread event was PreToolUse, both members of the answer deny
 	// the call: "decision" is the older form. If it was another event, the names differ, and Claude Code reports an error.
@@ -62,7 +63,8 @@ var codex = dialect{
 		}
 		return encode(object{"hookSpecificOutput": object{"hookEventName": e.name, "permissionDecision": "allow", "updatedInput": changed}})
 	},
-	deny: claudeCode.deny,
+	deny:   claudeCode.deny,
+	shells: []string{"Bash"},
 	leave: func(e event, notice string) []byte {
 		if notice == "" {
 			return nil

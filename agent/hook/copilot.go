@@ -66,5 +66,6 @@ var copilot = dialect{
 		}
 		return encode(object{"permissionDecision": "deny", "permissionDecisionReason": reason})
 	},
-	leave: nothing,
+	leave:  nothing,
+	shells: []string{"bash", "powershell"},
 }

@@ -49,7 +49,8 @@ var cursor = dialect{
 		return encode(out)
 	},
 	deny:    cursorDeny,
-	folders: map[string]string{"Shell": "cwd"},
+	folders: map[string][]string{"Shell": {"working_directory", "cwd"}}, // cwd: version 3.9.16
+	shells:  []string{"Shell"},
 	leave: func(e event, _ string) []byte {
 		if e.moment != before {
 			return []byte("{}\n")

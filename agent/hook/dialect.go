@@ -50,9 +50,10 @@ type dialect struct {
 	// events. The function unread returns the answer to an event that could not be read.
 	events map[string]moment
 	unread func(reason string) []byte
-	// Calls of some tools can choose their working folder. For each of these tools, folders names the argument with the
-	// folder. A relative folder begins at the event's folder.
-	folders map[string]string
+	// Calls of some tools can choose their working folder. For each of these tools, folders names the arguments that can
+	// have the folder. A relative folder begins at the event's folder.
+	folders map[string][]string
+	shells  []string // the tools that run the argument command in a shell
 	// merges is set if the agent adds the changed arguments to the call's original arguments. Changed arguments then can't
 	// remove an argument.
 	merges bool

@@ -3,9 +3,9 @@
 //
 // The agent starts a process for each event, and writes JSON to the standard input of the process. [Run] handles one
 // event. dialect.go lists the agents. claude.go (for Claude Code and Codex), gemini.go, copilot.go and cursor.go read
-// the events of the agents, and write the answers. run.go sends requests to the gateway and reports outcomes. args.go
-// adds the working folder to a call's arguments. state.go keeps requests between processes. config.go reads the
-// configuration. Package setup installs hooks.
+// the events of the agents, and write the answers. run.go sends requests to the gateway and reports outcomes.
+// question.go lets the agent answer an approver's question. args.go adds the working folder to a call's arguments.
+// state.go keeps requests between processes. config.go reads the configuration. Package setup installs hooks.
 //
 // Claude Code can also send its events to the gateway over HTTP. The gateway calls [Serve] (http.go), which handles
 // events as Run does, and finds requests at the gateway instead of in files.
@@ -23,6 +23,8 @@
 //     exactly the bytes of the arguments and for the working folder.
 //   - Any other call is denied, or the agent's own dialog decides (in the profile comfort). If the process panics, it
 //     ends with the exit code that agents take as a denial.
+//   - The hook sends an agent's answer to a question without asking people, and denies the shell call that contains the
+//     answer. So this shell call never runs.
 //   - The hook answers before the agent's own time limit. After this limit, most agents would run the call.
 //   - If a call was denied because nobody had decided yet, a repetition of the call continues the same request.
 package hook

@@ -22,7 +22,8 @@ var gemini = dialect{
 	},
 	deny:    func(_ event, reason string) []byte { return encode(object{"decision": "deny", "reason": reason}) },
 	leave:   nothing,
-	folders: map[string]string{"run_shell_command": "dir_path"},
+	folders: map[string][]string{"run_shell_command": {"dir_path"}},
+	shells:  []string{"run_shell_command"},
 	merges:  true,
 }
 

@@ -99,6 +99,8 @@ type desk struct {
 	env   map[string]string
 	http  *Held            // not nil: the events arrive over HTTP
 	now   *strings.Builder // the record of the scenario
+
+	program []string // see Options
 }
 
 func newDesk(t *testing.T, agent string, profile Profile) *desk {
@@ -157,7 +159,9 @@ func (d *desk) run(event, input string) Answer {
 
 func (d *desk) runIn(ctx context.Context, event, input string) Answer {
 	d.Helper()
-	o := Options{Agent: d.agent, Timeout: time.Hour, Input: strings.NewReader(input), Getenv: func(name string) string { return d.env[name] }, patience: time.Nanosecond}
+	o := Options{
+		Agent: d.agent, Program: d.program, Timeout: time.Hour, Input: strings.NewReader(input), Getenv: func(name string) string { return d.env[name] }, patience: time.Nanosecond,
+	}
 	if d.agent == "copilot" {
 		o.Event = event
 	}

@@ -214,7 +214,7 @@ func (m *remote) claiming(ctx context.Context, h *hook, r *record, changed json.
 	}
 	ran := h.ran
 	if changed != nil {
-		ran = fingerprint(h.tool, string(changed))
+		ran = ranAs(h.tool, changed)
 	}
 	return m.Requests.Name(ctx, runKey(h, cmp.Or(h.id, ran)), r.Request)
 }

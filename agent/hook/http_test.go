@@ -100,14 +100,15 @@ func (d *desk) forward(w http.ResponseWriter, r *http.Request) {
 	resp.Body.Close()
 }
 
-// TestReportsOfEdits reports the outcome of a call whose arguments an approver has changed. In the profile comfort, the
-// agent's permission dialog has no id for the call.
+// TestReportsOfEdits reports the outcome of a call whose arguments an approver has changed. The agent reports the
+// arguments without the approver's spaces. In the profile comfort, the agent's permission dialog has no id for the call.
 func TestReportsOfEdits(t *testing.T) {
 	for _, profile := range []Profile{Control, Comfort} {
 		t.Run(string(profile), func(t *testing.T) {
 			d := newRemoteDesk(t, profile)
 			d.OnAsk(func(r *fakegateway.Request) {
-				r.Status, r.Edited = "approved", strings.TrimSuffix(d.edited, "}")+`,"working_folder":"/home/kim/shop"}`
+				edited := strings.ReplaceAll(d.edited, `":"`, `": "`)
+				r.Status, r.Edited = "approved", strings.TrimSuffix(edited, "}")+`,"working_folder":"/home/kim/shop"}`
 			})
 			event := d.event()
 			if a := d.run(event, d.input(event, d.tool, d.args, "")); !allows(a) {

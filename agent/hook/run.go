@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Agent   string
 	Event   string        // the event's name, for agents whose input lacks it
+	Program []string      // the program's path and the words before its commands; empty: the words of countersign
 	Timeout time.Duration // the hook's time limit in the agent's settings; zero: the agent's default
 	Input   io.Reader
 	Getenv  func(string) string
@@ -58,14 +59,15 @@ type hook struct {
 	dialect
 	Config
 	event
-	folder   string // in which the tool works
+	folder   string   // in which the tool works
+	program  []string // see Options
 	memory   memory
 	gate     *client.Client
 	patience time.Duration
 	http     bool            // the event arrived over HTTP; the end of its context means that the agent has hung up
 	args     json.RawMessage // the arguments with the working folder
 	call     string          // fingerprint of the tool and of args
-	ran      string          // fingerprint of the tool and the arguments without the working folder, because the agent may report from another folder
+	ran      string          // see ranAs; without the working folder, because the agent may report from another folder
 }
 
 // Run handles one event. The caller must cancel ctx when the process gets a signal to stop.
@@ -115,7 +117,10 @@ func run(ctx context.Context, o Options, open func(*hook) error) (answer Answer)
 	if err != nil { // the event is unknown, so the exit code is the only reliable answer
 		return Answer{Out: d.block, Err: "Countersign denied this call: " + sentence(err.Error()), Code: blocked, fault: err, event: other}
 	}
-	h := hook{dialect: d, event: e, patience: o.patience}
+	h := hook{dialect: d, event: e, patience: o.patience, program: o.Program}
+	if len(h.program) == 0 {
+		h.program = []string{"countersign", "hook"}
+	}
 	if err := open(&h); err != nil {
 		return h.giveUp(err)
 	}
@@ -128,6 +133,9 @@ func run(ctx context.Context, o Options, open func(*hook) error) (answer Answer)
 		return h.report(ctx)
 	case ended:
 		return h.end(ctx)
+	}
+	if a, ok := h.readReply(); ok {
+		return h.answer(ctx, a)
 	}
 	return h.decide(ctx)
 }
@@ -174,27 +182,40 @@ func (h *hook) prepare() (err error) {
 	case h.event.folder == "":
 		return errors.New("the agent does not say in which folder the tool works")
 	}
-	h.folder = h.folderOf(h.input)
+	if h.folder, err = h.folderOf(h.input); err != nil {
+		return err
+	}
 	h.tool = h.Name + "." + h.tool
 	if h.args, err = withFolder(h.input, h.folder); err != nil {
 		return err
 	}
-	h.call, h.ran = fingerprint(h.tool, string(h.args)), fingerprint(h.tool, string(h.input))
+	h.call, h.ran = fingerprint(h.tool, string(h.args)), ranAs(h.tool, h.input)
 	return nil
 }
 
-// folderOf returns the folder in which the tool works with the given arguments.
-func (h *hook) folderOf(args json.RawMessage) string {
+// folderOf returns the folder in which the tool works with the given arguments. If the arguments name different
+// folders, folderOf returns an error, because the agent may use either of them.
+func (h *hook) folderOf(args json.RawMessage) (string, error) {
 	var values map[string]json.RawMessage
-	var own string
-	tool := strings.TrimPrefix(h.tool, h.Name+".")
-	if json.Unmarshal(args, &values) != nil || json.Unmarshal(values[h.folders[tool]], &own) != nil || own == "" {
-		return h.event.folder
+	names := h.folders[strings.TrimPrefix(h.tool, h.Name+".")]
+	if json.Unmarshal(args, &values) != nil {
+		return h.event.folder, nil
 	}
-	if filepath.IsAbs(own) {
-		return filepath.Clean(own)
+	folder := ""
+	for _, name := range names {
+		var own string
+		if json.Unmarshal(values[name], &own) != nil || own == "" {
+			continue
+		}
+		if !filepath.IsAbs(own) {
+			own = filepath.Join(h.event.folder, own)
+		}
+		if own = filepath.Clean(own); folder != "" && folder != own {
+			return "", fmt.Errorf("the arguments %s name different folders", list(names))
+		}
+		folder = own
 	}
-	return filepath.Join(h.event.folder, own)
+	return cmp.Or(folder, h.event.folder), nil
 }
 
 // giveUp returns the answer to an event that could not be handled. An event before a call gets a denial. For an event
@@ -352,13 +373,6 @@ func (h *hook) notAsked(rec record, err error) (a Answer, again bool, _ error) {
 	return a, false, err
 }
 
-// asked reports whether the agent must first answer an approver's question. In the profile comfort, the approver is
-// the agent's user, so asked returns false.
-func (h *hook) asked(r *client.Request) bool {
-	_, ok := r.Open()
-	return ok && h.Profile == Control
-}
-
 // stale reports whether the call needs a new request. This is the case if an earlier call has used the request, or if
 // the call continues a request that has ended without a decision. A rejected request is not stale, because the
 // rejection also applies to the repeated call.
@@ -422,7 +436,7 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.folderOf(changed) != h.folder {
+	if folder, err := h.folderOf(changed); err != nil || folder != h.folder {
 		return nil, errFolderChanged
 	}
 	if h.noEdit {
@@ -451,18 +465,6 @@ func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Ans
 	h.memory.leave(rec)
 	return Answer{Out: h.deny(h.event, fmt.Sprintf(
 		"Nobody has decided this call yet, so it did not run. The request %s still waits for %s. Repeat the identical call to continue waiting for it.", r.ID, list(r.WaitsFor)))}
-}
-
-// question returns the answer to a call about which an approver has asked a question.
-func (h *hook) question(r *client.Request) Answer {
-	q, _ := r.Open()
-	how := fmt.Sprintf("countersign hook answer %s %d 'TEXT'", r.ID, q.Number)
-	if h.http {
-		how = fmt.Sprintf(`an HTTP request to the gateway of this hook, with the hook's token: POST /v1/requests/%s/answer {"question": %d, "text": "TEXT"}`, r.ID, q.Number)
-	}
-	return Answer{Out: h.deny(h.event, fmt.Sprintf(
-		"The call did not run yet. %s asks about it: %q. Answer with: %s. Then repeat the identical call, which continues the request %s.",
-		q.By, q.Text, how, r.ID))}
 }
 
 // errHungUp means that the agent did not wait for the answer.

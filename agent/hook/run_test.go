@@ -305,6 +305,46 @@ func TestReportComesLater(t *testing.T) {
 	}
 }
 
+// TestRewrittenEdit reports the outcome of a call that an approver has changed. The agent reports the same arguments in
+// other bytes than the approver wrote. Without ids, the hook recognizes the call by the arguments.
+func TestRewrittenEdit(t *testing.T) {
+	const edit = `{"description": "Deploy \u003cthe shop>", "wait": 1e3, "command": "make deploy"}`
+	for _, agent := range []string{"gemini", "copilot"} {
+		for reported, want := range map[string]string{
+			`{"command":"make deploy","wait":1000,"description":"Deploy <the shop>"}`:  "succeeded",
+			`{"command":"make deploy","wait":1001,"description":"Deploy <the shop>"}`:  "",
+			`{"command":"make  deploy","wait":1000,"description":"Deploy <the shop>"}`: "",
+		} {
+			d := newDesk(t, agent, Control)
+			d.OnAsk(func(r *fakegateway.Request) {
+				r.Status, r.Edited = "approved", strings.TrimSuffix(edit, "}")+`,"working_folder":"/home/kim/shop"}`
+			})
+			if a := d.ask(d.before); !allows(a) {
+				t.Fatalf("%s: %s", agent, a.Out)
+			}
+			d.run(d.after, d.input(d.after, d.tool, reported, d.succeeded))
+			if r := d.Requests()[0]; r.Outcome != want {
+				t.Errorf("%s reported %s: the outcome is %q, want %q", agent, reported, r.Outcome, want)
+			}
+		}
+	}
+}
+
+// TestLastOfIdenticalCalls reports the outcome of a call that the agent repeated, because the first call did not run
+// although its approval was claimed. Without ids, the outcome belongs to the last call.
+func TestLastOfIdenticalCalls(t *testing.T) {
+	for _, agent := range []string{"gemini", "copilot"} {
+		d := newDesk(t, agent, Control)
+		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+		d.ask(d.before)
+		d.ask(d.before)
+		d.run(d.after, d.input(d.after, d.tool, d.args, d.succeeded))
+		if r := d.Requests(); len(r) != 2 || r[0].Outcome != "" || r[1].Outcome != "succeeded" {
+			t.Errorf("%s: %+v", agent, r)
+		}
+	}
+}
+
 // TestOldRecords checks that records are deleted after keepRecords.
 func TestOldRecords(t *testing.T) {
 	d := newDesk(t, "claude-code", Control)
@@ -362,6 +402,9 @@ func TestChosenFolder(t *testing.T) {
 		{"gemini", "run_shell_command", `{"command":"ls","dir_path":7}`, "/home/kim/shop"},
 		{"gemini", "glob", `{"pattern":"*","dir_path":"/srv"}`, "/home/kim/shop"},
 		{"cursor", "Shell", `{"command":"ls","cwd":"/srv/production"}`, "/srv/production"},
+		{"cursor", "Shell", `{"command":"ls","working_directory":"/srv/production"}`, "/srv/production"},
+		{"cursor", "Shell", `{"command":"ls","cwd":"","working_directory":"../bank"}`, "/home/kim/bank"},
+		{"cursor", "Shell", `{"command":"ls","cwd":"/srv/production/","working_directory":"/srv/production"}`, "/srv/production"},
 		{"claude-code", "Bash", `{"command":"ls","dir_path":"/srv"}`, "/home/kim/shop"},
 	} {
 		d := newDesk(t, test.agent, Control)
@@ -381,6 +424,16 @@ func TestChosenFolder(t *testing.T) {
 		if got := d.run(d.before, d.input(d.before, test.tool, test.input, "")); allows(got) || !strings.Contains(string(got.Out), "changed the working folder") {
 			t.Errorf("%s after the edit %s: %s", test.agent, edited, got.Out)
 		}
+	}
+}
+
+// TestTwoFolders checks that a call with two different folders is denied, because the agent may use either of them.
+func TestTwoFolders(t *testing.T) {
+	d := newDesk(t, "cursor", Control)
+	d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+	got := d.run(d.before, d.input(d.before, d.tool, `{"command":"ls","cwd":"/srv/staging","working_directory":"/srv/production"}`, ""))
+	if allows(got) || !strings.Contains(string(got.Out), "different folders") || len(d.Requests()) != 0 {
+		t.Errorf("%s, with %d requests", got.Out, len(d.Requests()))
 	}
 }
 

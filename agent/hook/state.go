@@ -88,6 +88,16 @@ func fingerprint(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// ranAs returns the fingerprint by which the event after a call finds the call's record. Equal JSON values have the same
+// fingerprint, because an agent may write the arguments in other bytes than an approver.
+func ranAs(tool string, args json.RawMessage) string {
+	var value any
+	if json.Unmarshal(args, &value) == nil {
+		args = encode(value)
+	}
+	return fingerprint(tool, string(args))
+}
+
 // list returns the records with an extension, oldest first.
 func (s state) list(extension string) []record {
 	files, err := os.ReadDir(s.dir)
@@ -108,10 +118,11 @@ func (s state) list(extension string) []record {
 	return list
 }
 
-// find returns the first record of a call in a given state. If the record and the call both have an id from the
-// agent, find compares the ids. If an id is missing, find compares the fingerprints.
+// find returns the newest record of a call in a given state. If the record and the call both have an id from the
+// agent, find compares the ids. If an id is missing, find compares the fingerprints. An older record with the same
+// fingerprint is normally about a call that did not run, and that the agent repeated.
 func (s state) find(extension, id, fingerprint string) (record, bool) {
-	for _, r := range s.list(extension) {
+	for _, r := range slices.Backward(s.list(extension)) {
 		if id != "" && r.ID != "" {
 			if id == r.ID {
 				return r, true
@@ -168,7 +179,7 @@ func (s state) claiming(_ context.Context, h *hook, r *record, changed json.RawM
 	if changed == nil {
 		return nil
 	}
-	r.Ran = append(r.Ran, fingerprint(h.tool, string(changed))) // some agents report the edited arguments after the call
+	r.Ran = append(r.Ran, ranAs(h.tool, changed)) // some agents report the edited arguments after the call
 	return unwritten(r.save(open))
 }
 

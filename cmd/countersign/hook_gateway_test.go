@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -116,6 +117,33 @@ func openHooks(t *testing.T) (p *processHarness, bot *program, admin, gate strin
 	return p, bot, admin, "http://" + bot.says(`countersign is up.* gateway=(\S+)`)
 }
 
+// answerIn finds the command that answers an approver's question in a denial.
+var answerIn = regexp.MustCompile(`replace TEXT: (\S.* req_[0-9A-Za-z]+ [0-9]+ )'TEXT'`)
+
+// answersQuestion asks a question about a call. The agent answers with the command in the denial, and nobody is asked
+// about this command. The parameter hook starts an event, as coder.hook does.
+func answersQuestion(t *testing.T, teo watcher, hook func(string) func() string) {
+	t.Helper()
+	answer := hook(bashCall("PreToolUse", "q1", "make release", ""))
+	teo.clicks("countersign", "", "Details…", "make release")
+	teo.clicksInForm("Ask…")
+	teo.fills("reason", "Is it tested?")
+	out := answer()
+	command := answerIn.FindStringSubmatch(out)
+	if command == nil {
+		t.Fatalf("the denial has no command: %s", out)
+	}
+	if out := hook(bashCall("PreToolUse", "q2", command[1]+"'Yes, all of it.'", ""))(); !denied(out) || !strings.Contains(out, "The answer arrived") {
+		t.Errorf("the answer: %s", out)
+	}
+	teo.sees("countersign", "", "make release", "Is it tested?", "Yes, all of it.")
+	answer = hook(bashCall("PreToolUse", "q3", "make release", ""))
+	teo.clicks("countersign", "", "Approve", "make release")
+	if out := answer(); !allowed(out) {
+		t.Errorf("approved after the answer: %s", out)
+	}
+}
+
 // A coding agent's calls wait for real clicks. Calls are approved and rejected, and a call of low risk needs no click.
 // In the profile comfort, the user answers on the phone, or answers earlier in the agent's dialog.
 func TestHooksOfClaudeCode(t *testing.T) {
@@ -153,6 +181,8 @@ func TestHooksOfClaudeCode(t *testing.T) {
 	if out := laptop.hook(low)(); out != "{}\n" {
 		t.Errorf("low risk: %s", out)
 	}
+
+	answersQuestion(t, teo, laptop.hook)
 
 	phone := newCoder(t, gate, "cs_phone", hook.Comfort)
 	edit := func(was string) string {

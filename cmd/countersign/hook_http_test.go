@@ -120,6 +120,8 @@ func TestHooksOverHTTP(t *testing.T) {
 		t.Errorf("low risk: %s", out)
 	}
 
+	answersQuestion(t, teo, laptop.begins)
+
 	phone := laptop
 	phone.token, phone.query = "cs_phone", "?profile=comfort"
 	edit := func(event, was, more string) string {

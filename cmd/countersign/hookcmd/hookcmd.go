@@ -42,7 +42,7 @@ COUNTERSIGN_HOOK_CONFIG names), and from COUNTERSIGN_HOOK_ADDRESS and COUNTERSIG
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, a := range hook.Agents() {
-		cmd.AddCommand(agentCommand(a))
+		cmd.AddCommand(agentCommand(a, program))
 	}
 	cmd.AddCommand(installCommand(program), uninstallCommand(), doctorCommand(), policyCommand(), answerCommand())
 	return cmd
@@ -53,7 +53,7 @@ var exit = os.Exit
 
 // agentCommand answers one event. If the hook could handle the event, the exit code is 0, and the output has the
 // answer. Otherwise the exit code is 2, and agents treat 2 as a denial.
-func agentCommand(a hook.Agent) *cobra.Command {
+func agentCommand(a hook.Agent, program []string) *cobra.Command {
 	var timeout time.Duration
 	use, example, arguments := a.Name, "  countersign hook "+a.Name+" < event.json", cobra.PositionalArgs(cli.NoArgs)
 	if a.Name == "copilot" { // its events do not contain their own name
@@ -70,6 +70,9 @@ func agentCommand(a hook.Agent) *cobra.Command {
 			o := hook.Options{Agent: a.Name, Timeout: timeout, Input: cmd.InOrStdin(), Getenv: os.Getenv}
 			if len(args) == 1 {
 				o.Event = args[0]
+			}
+			if path, err := os.Executable(); err == nil {
+				o.Program = append([]string{path}, program...)
 			}
 			answer := hook.Run(ctx, o)
 			if answer.Err != "" {

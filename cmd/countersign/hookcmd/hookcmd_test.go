@@ -343,15 +343,32 @@ func TestExitCodes(t *testing.T) {
 			t.Errorf("%s: %+v, want %d and %q", test.args, r, test.code, test.want)
 		}
 	}
-	l.OnAsk(func(r *fakegateway.Request) {
-		r.Questions = []map[string]any{{"question": 0, "text": "Why?", "by": "Lead"}}
-	})
-	denied := l.run(strings.Replace(settings["codex"].input, "EVENT", "PreToolUse", 1), "codex")
-	if !strings.Contains(denied.out, "hook answer req_1 0 'TEXT'") {
-		t.Errorf("%+v", denied)
-	}
-	if r := l.run("", "answer", "req_1", "0", "a fix"); r.code != 0 || l.Requests()[0].Questions[0]["answer"] != "a fix" {
-		t.Errorf("%+v", r)
+}
+
+// TestQuestion answers an approver's question with the command in the denial, on a machine that has only the program
+// countersign-hook. A person can run the command. If the agent runs the command, the hook sends the answer.
+func TestQuestion(t *testing.T) {
+	for _, by := range []string{"a person", "the agent"} {
+		l := newLaptop(t, hook.Control)
+		l.OnAsk(func(r *fakegateway.Request) {
+			r.Questions = []map[string]any{{"question": 0, "text": "Why?", "by": "Lead"}}
+		})
+		event := strings.Replace(settings["codex"].input, "EVENT", "PreToolUse", 1)
+		denied := l.run(event, "codex")
+		command := "'" + l.program + "' answer req_1 0 'TEXT'"
+		if !strings.Contains(denied.out, command) {
+			t.Fatalf("%+v", denied)
+		}
+		command = strings.Replace(command, "TEXT", "a fix", 1)
+		var r result
+		if by == "a person" {
+			r = l.start("", "sh", "-c", command)
+		} else {
+			r = l.run(strings.NewReplacer(`"ls"`, fmt.Sprintf("%q", command), "t1", "t2").Replace(event), "codex")
+		}
+		if got := l.Requests(); r.code != 0 || len(got) != 1 || got[0].Questions[0]["answer"] != "a fix" {
+			t.Errorf("%s: %+v, with %+v", by, r, got)
+		}
 	}
 }
 

@@ -395,7 +395,7 @@ func (r *Request) current() string {
 	return r.Args
 }
 
-// send answers with a request. If status is 0, send chooses 200 or 202.
+// send answers with a request, and keeps the exact bytes of edited arguments. If status is 0, send chooses 200 or 202.
 func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 	out := map[string]any{
 		"id": r.ID, "status": r.Status, "mode": cmp.Or(r.Mode, "decide"), "tool": r.Tool, "args_sha256": Hash(r.current()), "created_at": "2026-11-26T10:00:00Z",
@@ -409,7 +409,7 @@ func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 			decision["automatic"], decision["by"] = true, []any{}
 		}
 		if r.Edited != "" {
-			decision["type"], decision["args"], decision["args_json"] = "edit", json.RawMessage(r.Edited), r.Edited
+			decision["type"], decision["args_json"] = "edit", r.Edited
 		}
 		if r.Status == "rejected" {
 			decision["type"] = "reject"
@@ -446,6 +446,10 @@ func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 	}
 	w.Header().Set("ETag", r.etag())
 	send(w, status, out)
+	if r.Edited != "" {
+		const begin = `"decision":{` // matches only the member decision, because quotation marks in texts are escaped
+		w.Body = bytes.NewBufferString(strings.Replace(w.Body.String(), begin, begin+`"args":`+r.Edited+`,`, 1))
+	}
 }
 
 // Receipt returns a signed receipt.
@@ -469,13 +473,13 @@ func Problem(w http.ResponseWriter, status int, name, detail string) {
 	w.Write(body)
 }
 
-// send writes JSON, and keeps the exact bytes of raw arguments.
+// send writes JSON.
 func send(w *httptest.ResponseRecorder, status int, v any) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(err) // impossible, because v has only maps, strings and JSON that was read before
+		panic(err) // impossible, because v has only maps, lists, texts and numbers
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
