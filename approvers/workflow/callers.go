@@ -550,7 +550,7 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		if !conv.Caller.Caller.Decides() {
 			return &CallerProblem{Code: CallerMode, Request: id}
 		}
-		e, err := t.Execution(call.Execution)
+		e, err := t.callers.reportedRun(call)
 		if errors.Is(err, store.ErrNotFound) && call.Outcome != "" {
 			if !mayHaveRun(call) {
 				return &CallerProblem{Code: CallerNotClaimed, Detail: "the call was closed before it was claimed", Request: id}
@@ -583,6 +583,25 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		}
 		return &CallerProblem{Code: CallerOutcomeKnown, Detail: "another outcome is recorded", Request: id}
 	})
+}
+
+// reportedRun returns the run that a caller's report is about: the call's current run, or the earlier run if the current
+// run is a retry that was not claimed. If the store was restored from a backup, the retry may have been claimed after
+// the backup.
+func (t callersTx) reportedRun(call store.Call) (approvers.Execution, error) {
+	e, err := t.Execution(call.Execution)
+	if err != nil || e.State != approvers.ExecutionNone || e.Request == "" {
+		return e, err
+	}
+	r, err := t.Request(e.Request)
+	if err != nil || r.Retry == nil || r.Lost {
+		return e, store.IgnoreNotFound(err)
+	}
+	earlier, err := t.Execution(r.Retry.Execution)
+	if errors.Is(err, store.ErrNotFound) {
+		return e, nil
+	}
+	return earlier, err
 }
 
 // claimedAfterBackup handles a caller's report about a call that was not claimed according to the store. If the store
