@@ -31,11 +31,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	if err != nil {
 		return false, err
 	}
-	authors, err := t.authors(conv.ID)
-	if err != nil {
-		return false, err
-	}
-	facts, err := t.askFacts(turn, conv, authors)
+	facts, err := t.askFactsOf(call, turn, conv)
 	if err != nil {
 		return false, err
 	}

@@ -265,7 +265,7 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	}
 	call.Version++
 	t.happened(Event{Turn: turn.ID, Began: &TurnBegan{Since: t.now, Caller: true}})
-	facts, err := t.proposals.askFacts(turn, conv, nil)
+	facts, err := t.proposals.askFacts(turn, conv, nil, "")
 	if err != nil {
 		return "", false, err
 	}

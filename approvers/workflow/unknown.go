@@ -462,18 +462,14 @@ func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[
 	return tool, args, ""
 }
 
-// newRetry returns the request for a retry. The new request has the requesters of the turn, and the arguments with the
+// newRetry returns the request for a retry. The new request has the requesters of the call, and the arguments with the
 // approvers' edits. If the earlier request was in a bundle, the new request gets its own card at the same address.
 func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
 	conv, err := t.Conversation(call.Conversation)
 	if err != nil {
 		return r, err
 	}
-	authors, err := t.proposals.authors(conv.ID)
-	if err != nil {
-		return r, err
-	}
-	r.Facts, err = t.proposals.askFacts(turn, conv, authors)
+	r.Facts, err = t.proposals.askFactsOf(call, turn, conv)
 	if err != nil {
 		return r, err
 	}
