@@ -338,6 +338,9 @@ func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Re
 	if err != nil {
 		return r, err
 	}
+	if err := t.callers.countRequest(r); err != nil {
+		return r, err
+	}
 	if err := t.PutCall(call); err != nil {
 		return r, err
 	}
