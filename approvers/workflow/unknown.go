@@ -394,7 +394,10 @@ func (t runsTx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied,
 	}
 	if call.Execution != e.ID {
 		r, err := t.Request(call.Request)
-		return &approvers.Denied{Code: approvers.DeniedAgain, By: r.Retry.By, At: r.Retry.At}, err
+		if err != nil || r.Retry == nil { // the request was rebuilt after damage, and the records of the retry are lost, too
+			return r.Over(), err
+		}
+		return &approvers.Denied{Code: approvers.DeniedAgain, By: r.Retry.By, At: r.Retry.At}, nil
 	}
 	if call.Outcome != "" {
 		return &approvers.Denied{Code: approvers.DeniedReturned}, nil
@@ -513,7 +516,7 @@ func (t runsTx) superseded(e approvers.Execution, call store.Call) error {
 	if err != nil {
 		return err
 	}
-	if r.Retry.Execution == e.ID {
+	if r.Retry != nil && r.Retry.Execution == e.ID {
 		found := *r.Retry
 		found.Found, found.FoundBy = e.State, e.ReportedBy
 		r.Retry = &found
