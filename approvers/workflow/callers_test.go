@@ -227,6 +227,39 @@ func TestCallersUnknown(t *testing.T) {
 	h.runs(id, approvers.ExecutionFailed)
 }
 
+// The policy names a caller's owner by the user id in the workspace. If the enterprise has another id for this person,
+// the owner can still withdraw the requests, answer questions, and report the outcome of a run.
+func TestCallersOwnerInAnEnterprise(t *testing.T) {
+	h := newCallerHarness(t)
+	owner, stranger := approvers.Identity{ID: "E1/W9", Local: "U0100", Name: "alice"}, approvers.Identity{ID: "E1/W8", Local: "U0300", Name: "carol"}
+	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 1}`))
+	h.question(lead, id, "why?")
+	_, err := h.Requests.Reply(h.ctx(), h.words(stranger, id, "no idea"), 0)
+	wantDenied(t, err, approvers.DeniedNotRequester)
+	_, err = h.Requests.Reply(h.ctx(), h.words(owner, id, "it broke"), 0)
+	h.ok(err)
+	_, err = h.Requests.Withdraw(h.ctx(), h.clickOn(stranger, "", id))
+	wantDenied(t, err, approvers.DeniedNotRequester)
+	_, err = h.Requests.Withdraw(h.ctx(), h.clickOn(owner, "", id))
+	h.ok(err)
+	h.wantState(id, approvers.Withdrawn)
+
+	for key, spec := range map[string]string{"2": `issue_refund {"amount": 2}`, "3": `search_orders {}`} {
+		id = h.callerAsks(callerCall(key, spec))
+		if h.call(id).Request != "" {
+			h.approve(lead, id)
+		}
+		h.ok(h.claims(id))
+		h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, ""))
+		run := h.callerView("ci", id).Execution.ID
+		if h.reports(stranger, run, workflow.Happened) == nil {
+			t.Errorf("%s: a stranger reported the outcome", spec)
+		}
+		h.ok(h.reports(owner, run, workflow.Happened))
+		h.runs(id, approvers.ExecutionSucceeded)
+	}
+}
+
 // A person asks for another run of a caller's call with an unknown outcome. Until the new run is claimed, the caller's
 // report is about the earlier run. If the earlier run succeeded, the new request is voided. If the earlier run failed,
 // the new request still waits.

@@ -300,7 +300,7 @@ func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*appro
 	if err != nil {
 		return nil, err
 	}
-	if slices.Contains(turn.Requesters, who.ID) && !who.Deleted {
+	if who.Among(turn.Requesters, ofCaller(e.Conversation)) && !who.Deleted {
 		return nil, nil
 	}
 	if giver, err := view.GrantOwnerOf(t, e); err != nil || who.ID != "" && who.ID == giver && !who.Deleted {
