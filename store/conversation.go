@@ -61,6 +61,7 @@ const (
 	MessageQueued MessageState = "queued" // waits until the current turn ends
 	MessageTaken  MessageState = "taken"  // part of the history sent to the model
 	MessageAnswer MessageState = "answer" // answers the model's question; sent to the model as the result of the call that asks the question
+	MessageStop   MessageState = "stop"   // stopped the turn; not sent to the model
 	MessageGone   MessageState = "gone"   // deleted before the model received it
 )
 

@@ -210,7 +210,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	}
 	if u.Stop && turn.Stopping == "" {
 		result.Stopped = true
-		m.State, m.Turn = store.MessageTaken, turn.ID
+		m.State, m.Turn = store.MessageStop, turn.ID
 		if err := t.PutMessage(m); err != nil {
 			return err
 		}

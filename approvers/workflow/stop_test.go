@@ -162,3 +162,33 @@ func TestStopEndsContexts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A message that stops the turn is not for the model. If a person then resumes the turn, the model does not get the
+// message, and later cards do not quote it. The author of the message is not a requester.
+func TestStopInWordsIsNotForTheModel(t *testing.T) {
+	for name, before := range map[string]func(h *harness, turn string){
+		"while the turn waits for the model": func(*harness, string) {},
+		"during the model call":              func(h *harness, turn string) { h.begin(turn) },
+		"while a call waits for people":      func(h *harness, turn string) { h.propose(turn, `issue_refund {"amount":1}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			u := h.spoken(alice, "give Acme a discount")
+			turn := h.hear(u).Turn
+			before(h, turn)
+			stop := h.spoken(bob, "stop")
+			stop.Stop = true
+			if heard := h.hear(stop); !heard.Stopped {
+				t.Fatalf("the message's result: %+v", heard)
+			}
+			h.wantTurn(turn, approvers.TurnStopped)
+			h.ok(h.Turns.TryAgain(h.ctx(), workflow.Click{Who: alice, Turn: turn}))
+			for _, m := range h.begin(turn).Messages {
+				if m.Text == "stop" {
+					t.Error("the model gets the message")
+				}
+			}
+			h.wantAskedBy(h.requestIn(turn, `apply_discount {}`), u)
+		})
+	}
+}

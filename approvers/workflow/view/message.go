@@ -220,8 +220,8 @@ func (s *Model) readTurn(r store.Reader, id string) error {
 
 // NewestTurn returns the newest turn of a conversation that has taken a message. If no turn has taken a message,
 // NewestTurn returns "". A person can resume only this turn: the calls of an older turn would follow from messages whose
-// authors are not its requesters. A message that stopped a turn may be newer than the messages of the next turn, so the
-// first message of each turn counts.
+// authors are not its requesters. The first message of each turn counts, because in stores of 0.1.0 a turn has also
+// taken the message that stopped it. This message may be newer than the messages of the next turn.
 func NewestTurn(messages []store.Message) (newest string) {
 	seen := map[string]bool{}
 	for _, m := range messages {
