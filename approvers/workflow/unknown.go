@@ -24,7 +24,7 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
 	}
-	if stopped, err := t.isStopped(*e); stopped || err != nil {
+	if stopped, err := isStopped(t, *e); stopped || err != nil {
 		return false, errors.Join(err, t.cutOff(*e))
 	}
 	// After a change of its definition, the tool may no longer be idempotent.
@@ -102,7 +102,7 @@ func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 		if p.On {
 			why = approvers.LossPaused
 		}
-		if stopped, err := t.runs.isStopped(e); stopped || err != nil {
+		if stopped, err := isStopped(t, e); stopped || err != nil {
 			return errors.Join(err, t.runs.cutOff(e))
 		}
 		return t.runs.markUnknown(e, why)
