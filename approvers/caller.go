@@ -209,8 +209,8 @@ func (who Identity) Among(requesters []PersonID, ofCaller bool) bool {
 // bars reports whether a person is one of the requesters in the request's plan.
 func bars(r Request, who Identity) bool { return who.Among(r.Plan.Requesters, r.Facts.Caller != nil) }
 
-// askedBy reports whether a person asked for the call.
-func (r Request) askedBy(who Identity) bool {
+// asked reports whether a person asked for the call of a request.
+func asked(r Request, who Identity) bool {
 	return who.Among(r.Facts.Requesters, r.Facts.Caller != nil)
 }
 

@@ -334,7 +334,7 @@ func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason
 	if who.ID == "" || who.Deleted {
 		return r, nil, &Denied{Code: DeniedUnidentified}
 	}
-	if !waiting && !r.askedBy(who) {
+	if !waiting && !asked(r, who) {
 		return r, nil, &Denied{Code: DeniedNotRequester}
 	}
 	return r.end(Withdrawn, who.ID, who.Name, "", reason, in.Now)
