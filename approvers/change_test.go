@@ -44,6 +44,11 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 			p.Tools[5].Rules[0].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
 		}, passed: []approvers.Identity{onLead}, state: approvers.Pending, risk: approvers.Critical,
 			stages: []string{"team-lead", "finance-director"}, stands: 0},
+		{name: "a shorter time at the stage under way: the first stage starts again, too", args: large, before: func(p *approvers.Policy) {
+			p.Tools[5].Rules[0].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2, EscalateAfter: 20 * time.Minute}}
+		}, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
+			p.Tools[5].Rules[0].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2, EscalateAfter: 5 * time.Minute}}
+		}, state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 0},
 		{name: "a higher risk drops what was given for the lower", args: `{"amount":5}`,
 			before: func(p *approvers.Policy) {
 				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
