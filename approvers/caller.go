@@ -198,12 +198,20 @@ func (c *Caller) claimed() []PersonID {
 	return []PersonID{c.For}
 }
 
-// bars reports whether a person is one of the requesters in the request's plan. A caller names people by their user ids
-// in this workspace, so the function also compares these user ids.
-func bars(r Request, who Identity) bool {
-	return slices.ContainsFunc(r.Plan.Requesters, func(p PersonID) bool {
-		return p == who.ID || r.Facts.Caller != nil && p.Caller() == "" && who.HasUser(p.User())
+// Among reports whether a person is one of the requesters. A caller names people by their user ids in this workspace, so
+// the function also compares these user ids if the requesters are those of a caller.
+func (who Identity) Among(requesters []PersonID, ofCaller bool) bool {
+	return slices.ContainsFunc(requesters, func(p PersonID) bool {
+		return p == who.ID || ofCaller && p.Caller() == "" && who.HasUser(p.User())
 	})
+}
+
+// bars reports whether a person is one of the requesters in the request's plan.
+func bars(r Request, who Identity) bool { return who.Among(r.Plan.Requesters, r.Facts.Caller != nil) }
+
+// asked reports whether a person asked for the call of a request.
+func asked(r Request, who Identity) bool {
+	return who.Among(r.Facts.Requesters, r.Facts.Caller != nil)
 }
 
 // UndeclaredHash returns the hash that stands for the definition of a tool which only its caller knows.

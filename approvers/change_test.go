@@ -44,6 +44,11 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 			p.Tools[5].Rules[0].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
 		}, passed: []approvers.Identity{onLead}, state: approvers.Pending, risk: approvers.Critical,
 			stages: []string{"team-lead", "finance-director"}, stands: 0},
+		{name: "a shorter time at the stage under way: the first stage starts again, too", args: large, before: func(p *approvers.Policy) {
+			p.Tools[5].Rules[0].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2, EscalateAfter: 20 * time.Minute}}
+		}, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
+			p.Tools[5].Rules[0].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2, EscalateAfter: 5 * time.Minute}}
+		}, state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 0},
 		{name: "a higher risk drops what was given for the lower", args: `{"amount":5}`,
 			before: func(p *approvers.Policy) {
 				p.Tools[5].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
@@ -64,6 +69,12 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 		{name: "the person who approved has left the role", args: large, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
 			p.Approvers[1].Members = users("U0005")
 		}, state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 0},
+		{name: "the policy names the approver by the id in the workspace", args: large,
+			passed: []approvers.Identity{onEnterprise}, change: func(p *approvers.Policy) { p.Approvers[1].Members = users("U0002", "U0005") },
+			state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 1},
+		{name: "the approver, whom the policy named by the id in the workspace, has left the role", args: large,
+			passed: []approvers.Identity{onEnterprise}, change: func(p *approvers.Policy) { p.Approvers[1].Members = users("U0005") },
+			state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 0},
 		{name: "somebody else joined the role", args: large, passed: []approvers.Identity{onLead}, change: func(p *approvers.Policy) {
 			p.Approvers[1].Members = users("U0005", "U0002")
 		}, state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "finance-director"}, stands: 1},
@@ -192,6 +203,8 @@ func TestRecheckOfAnApproval(t *testing.T) {
 				p.Approvers[1].Members = users("U0100", "U0002")
 			},
 			change: func(p *approvers.Policy) { p.Approvers[1].Members = users("U0100", "U0002") }, state: approvers.Pending},
+		{name: "approved by a person whom the policy names by the id in the workspace", by: onEnterprise, change: func(*approvers.Policy) {},
+			state: approvers.Approved},
 		{name: "nobody could allow it", by: onLead, change: func(p *approvers.Policy) { p.Approvers = nil }, state: approvers.Voided},
 	}
 	for _, tt := range tests {

@@ -18,6 +18,8 @@ var (
 	onFin2    = person("U0004")
 	asker     = person("U0100")
 	bystander = person("U0200")
+
+	onEnterprise = approvers.Identity{ID: approvers.Who("E0001", "W0002"), Local: "U0002", Name: "W0002"} // a team lead in an enterprise
 )
 
 var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)

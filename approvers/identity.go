@@ -89,9 +89,9 @@ func (r Role) Holds(who Identity) bool {
 // names reports whether a person may be a member of the role, according to the policy alone. If the policy names
 // members of the role by user group or e-mail address, names returns true, because only Slack knows who these members
 // are.
-func (r Role) names(who PersonID) bool {
+func (r Role) names(who Identity) bool {
 	for _, m := range r.Members {
-		if m.Kind != MemberUser || m.Value == who.User() {
+		if m.Kind != MemberUser || who.HasUser(m.Value) {
 			return true
 		}
 	}

@@ -76,7 +76,7 @@ func (r Request) Reply(in DecisionContext, m Action, question int) (Request, []E
 	if m.Who.ID == "" || m.Who.Deleted {
 		return r, nil, &Denied{Code: DeniedUnidentified}
 	}
-	if !slices.Contains(r.Facts.Requesters, m.Who.ID) {
+	if !asked(r, m.Who) {
 		return r, nil, &Denied{Code: DeniedNotRequester}
 	}
 	if question < 0 || question >= len(r.Remarks) || r.Remarks[question].Kind != Question || r.Answered(question) {

@@ -40,6 +40,7 @@ const (
 type Decision struct {
 	Kind      DecisionKind  `json:"kind"`
 	By        PersonID      `json:"by"`
+	Local     string        `json:"local,omitempty"` // see Identity.Local
 	Name      string        `json:"name"`
 	Role      string        `json:"role"` // the role that gave the authority
 	Stage     int           `json:"stage"`

@@ -73,7 +73,7 @@ func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	s, last := plan.Stages[d.Stage], d.Stage == len(plan.Stages)-1
 	asked := slices.Contains(s.Roles(), role.Name) || p.leadsTo(s, role.Name) || role.MaxRisk >= p.lowestCeiling(s)
 	blindly := r.Plan.Blind && !plan.Blind && r.MustReveal(p, d.By)
-	return ok && asked && !blindly && role.names(d.By) && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
+	return ok && asked && !blindly && role.names(Identity{ID: d.By, Local: d.Local}) && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
 }
 
 // restart returns to the first stage. Earlier decisions no longer count.
@@ -208,7 +208,7 @@ func (r Request) approved(in DecisionContext, m Action, role Role, decided Event
 // decision converts the action to a decision that can be stored.
 func (m Action) decision(kind DecisionKind, role Role, r Request, now time.Time) Decision {
 	return Decision{
-		Kind: kind, By: m.Who.ID, Name: m.Who.Name, Role: role.Name, Stage: r.Stage, Digest: r.Digest, Rendering: m.Rendering,
+		Kind: kind, By: m.Who.ID, Local: m.Who.Local, Name: m.Who.Name, Role: role.Name, Stage: r.Stage, Digest: r.Digest, Rendering: m.Rendering,
 		Reason: m.Reason, At: now, Typed: m.Typed, Took: m.Took, WithoutToolPreview: r.ToolPreview.unseen(m.At),
 	}
 }
@@ -334,7 +334,7 @@ func (r Request) Withdraw(in DecisionContext, who Identity, waiting bool, reason
 	if who.ID == "" || who.Deleted {
 		return r, nil, &Denied{Code: DeniedUnidentified}
 	}
-	if !waiting && !slices.Contains(r.Facts.Requesters, who.ID) {
+	if !waiting && !asked(r, who) {
 		return r, nil, &Denied{Code: DeniedNotRequester}
 	}
 	return r.end(Withdrawn, who.ID, who.Name, "", reason, in.Now)

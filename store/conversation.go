@@ -61,6 +61,7 @@ const (
 	MessageQueued MessageState = "queued" // waits until the current turn ends
 	MessageTaken  MessageState = "taken"  // part of the history sent to the model
 	MessageAnswer MessageState = "answer" // answers the model's question; sent to the model as the result of the call that asks the question
+	MessageStop   MessageState = "stop"   // stopped the turn; not sent to the model
 	MessageGone   MessageState = "gone"   // deleted before the model received it
 )
 
@@ -107,6 +108,7 @@ type Call struct {
 	ModelID       string                   `json:"model_id"` // the model's call id, made unique within the step
 	Tool          string                   `json:"tool"`
 	Args          string                   `json:"args"`                // the raw argument text as the model wrote it
+	Asked         *Asked                   `json:"asked,omitempty"`     // who asked for the call; nil: another agent, or the call is from 0.1.0 or was rebuilt after damage
 	Execution     string                   `json:"execution,omitempty"` // the current execution; empty: the call never runs
 	Request       string                   `json:"request,omitempty"`   // the call's approval request; empty: nobody was asked
 	Preview       string                   `json:"preview,omitempty"`   // what the call would do, for people; made before any decision
@@ -117,6 +119,14 @@ type Call struct {
 	Unrun         bool                     `json:"unrun,omitempty"`     // the call's run failed before the tool was called
 	CreatedAt     time.Time                `json:"created_at"`
 	ReturnedAt    time.Time                `json:"returned_at,omitzero"`
+}
+
+// Asked records who asked for a call when the model proposed it. The turn may take further messages later, which did not
+// lead to the call.
+type Asked struct {
+	MessageTS  string               `json:"message_ts"` // the ts of the last message that the model had received in the turn
+	Requesters []approvers.PersonID `json:"requesters"`
+	Authors    []approvers.PersonID `json:"authors"` // the authors of all messages in the prompt
 }
 
 // Counter is one counted event, such as an automatic run of a tool, or the tokens that a person used. The workflow

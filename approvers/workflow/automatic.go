@@ -31,11 +31,7 @@ func (t proposalsTx) automatic(call store.Call, e *approvers.Execution, givers g
 	if err != nil {
 		return false, err
 	}
-	authors, err := t.authors(conv.ID)
-	if err != nil {
-		return false, err
-	}
-	facts, err := t.askFacts(turn, conv, authors)
+	facts, err := t.askFactsOf(call, turn, conv)
 	if err != nil {
 		return false, err
 	}
@@ -112,8 +108,19 @@ func (t proposalsTx) authors(conversation string) ([]approvers.PersonID, error) 
 	return out, nil
 }
 
-// askInstead opens and shows a request for a call that can't run automatically.
+// askInstead opens and shows a request for a call that can't run automatically. If the call is from a client that has
+// reached one of its caps, askInstead refuses the call.
 func (t proposalsTx) askInstead(call store.Call, e approvers.Execution, r approvers.Request) error {
+	if c := r.Facts.Caller; c != nil {
+		client, _ := t.policy.Client(c.Name)
+		reached, err := t.callers.capReached(client)
+		if err != nil {
+			return err
+		}
+		if reached != nil {
+			return t.endCall(call, e, approvers.OutcomeRefused, "it needs approval, but nobody was asked: "+reached.Detail)
+		}
+	}
 	if err := t.ask(call, e, r); err != nil {
 		return err
 	}
@@ -127,10 +134,15 @@ func (t proposalsTx) askInstead(call store.Call, e approvers.Execution, r approv
 	return t.turns.tellIfQueued(turn)
 }
 
-// voidCall ends a call that has no request.
+// voidCall voids a call that has no request.
 func (t proposalsTx) voidCall(call store.Call, e approvers.Execution, reason string) error {
-	res := approvers.NewResult(approvers.OutcomeVoided, e.Tool, reason, "")
-	if err := t.turns.giveResult(call, approvers.OutcomeVoided, res.Text()); err != nil {
+	return t.endCall(call, e, approvers.OutcomeVoided, reason)
+}
+
+// endCall ends a call that has no request, and whose run has not begun.
+func (t proposalsTx) endCall(call store.Call, e approvers.Execution, outcome approvers.Outcome, reason string) error {
+	res := approvers.NewResult(outcome, e.Tool, reason, "")
+	if err := t.turns.giveResult(call, outcome, res.Text()); err != nil {
 		return err
 	}
 	return t.runs.changedStep(e)

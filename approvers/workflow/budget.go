@@ -26,7 +26,7 @@ func (t proposalsTx) asker(turn approvers.Turn) (approvers.PersonID, error) {
 	if err != nil {
 		return "", err
 	}
-	facts, err := t.askFacts(turn, conv, nil)
+	facts, err := t.askFacts(turn, conv, nil, "")
 	return facts.Asker, err
 }
 

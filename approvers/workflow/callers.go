@@ -265,18 +265,13 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 	}
 	call.Version++
 	t.happened(Event{Turn: turn.ID, Began: &TurnBegan{Since: t.now, Caller: true}})
-	facts, err := t.proposals.askFacts(turn, conv, nil)
+	facts, err := t.proposals.askFacts(turn, conv, nil, "")
 	if err != nil {
 		return "", false, err
 	}
 	asked, _, err := t.proposals.proposeAdmissible(turn, call, tool, args, facts)
 	if err != nil || asked == "" {
 		return call.ID, false, err
-	}
-	if client.Requests.Count > 0 {
-		if err := t.AddCounter(store.Counter{Key: counterCaller(client.Name), At: t.now, ID: asked, N: 1}); err != nil {
-			return "", false, err
-		}
 	}
 	return call.ID, false, t.cards.showStep([]string{asked})
 }
@@ -401,21 +396,12 @@ func (t callersTx) rejected(p CallerCall, client approvers.Client) (string, erro
 
 // withinLimits checks the limits of a client, and counts the call against the client's budget.
 func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client approvers.Client, caller approvers.Caller) error {
-	known, _, err := settings.ReadCaller(t, client.Name)
-	if err != nil {
+	reached, err := t.capReached(client)
+	switch {
+	case err != nil:
 		return err
-	}
-	if n := len(known.Pending); n >= client.MaxPending {
-		return &CallerProblem{Code: CallerPending, Detail: fmt.Sprintf("%d requests wait for people already", n), Again: 15 * time.Second}
-	}
-	if client.Requests.Count > 0 {
-		n, err := t.CounterSum(counterCaller(client.Name), t.now.Add(-client.Requests.Per))
-		if err != nil {
-			return err
-		}
-		if client.Requests.Reached(n) {
-			return &CallerProblem{Code: CallerOften, Detail: fmt.Sprintf("the client may ask people %s", client.Requests), Again: time.Minute}
-		}
+	case reached != nil:
+		return reached
 	}
 	problem, err := t.proposals.spendCall(turn, call, caller.Identity().ID)
 	if err != nil {
@@ -426,6 +412,38 @@ func (t callersTx) withinLimits(turn approvers.Turn, call store.Call, client app
 		return &CallerProblem{Code: CallerBudget, Detail: "the tool calls that the client has for a day are used up", Again: ends.Sub(t.now)}
 	}
 	return nil
+}
+
+// capReached returns a problem if the client has reached one of its caps of requests. Otherwise, capReached returns nil.
+func (t callersTx) capReached(client approvers.Client) (*CallerProblem, error) {
+	known, _, err := settings.ReadCaller(t, client.Name)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(known.Pending); n >= client.MaxPending {
+		return &CallerProblem{Code: CallerPending, Detail: fmt.Sprintf("%d requests wait for people already", n), Again: 15 * time.Second}, nil
+	}
+	if client.Requests.Count == 0 {
+		return nil, nil
+	}
+	n, err := t.CounterSum(counterCaller(client.Name), t.now.Add(-client.Requests.Per))
+	if err != nil || !client.Requests.Reached(n) {
+		return nil, err
+	}
+	return &CallerProblem{Code: CallerOften, Detail: fmt.Sprintf("the client may ask people %s", client.Requests), Again: time.Minute}, nil
+}
+
+// countRequest counts a request about which people are asked against the cap of its client. A retry does not count,
+// because a person has requested it.
+func (t callersTx) countRequest(r approvers.Request) error {
+	if r.Facts.Caller == nil || r.Retry != nil || r.State != approvers.Pending {
+		return nil
+	}
+	client, _ := t.policy.Client(r.Facts.Caller.Name)
+	if client.Requests.Count == 0 {
+		return nil
+	}
+	return t.AddCounter(store.Counter{Key: counterCaller(client.Name), At: t.now, ID: r.ID, N: 1})
 }
 
 // counterCaller returns the key of the counter for a client's requests that people were asked to approve.
@@ -550,7 +568,7 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		if !conv.Caller.Caller.Decides() {
 			return &CallerProblem{Code: CallerMode, Request: id}
 		}
-		e, err := t.Execution(call.Execution)
+		e, err := t.callers.reportedRun(call)
 		if errors.Is(err, store.ErrNotFound) && call.Outcome != "" {
 			if !mayHaveRun(call) {
 				return &CallerProblem{Code: CallerNotClaimed, Detail: "the call was closed before it was claimed", Request: id}
@@ -583,6 +601,25 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		}
 		return &CallerProblem{Code: CallerOutcomeKnown, Detail: "another outcome is recorded", Request: id}
 	})
+}
+
+// reportedRun returns the run that a caller's report is about: the call's current run, or the earlier run if the current
+// run is a retry that was not claimed. If the store was restored from a backup, the retry may have been claimed after
+// the backup.
+func (t callersTx) reportedRun(call store.Call) (approvers.Execution, error) {
+	e, err := t.Execution(call.Execution)
+	if err != nil || e.State != approvers.ExecutionNone || e.Request == "" {
+		return e, err
+	}
+	r, err := t.Request(e.Request)
+	if err != nil || r.Retry == nil || r.Lost {
+		return e, store.IgnoreNotFound(err)
+	}
+	earlier, err := t.Execution(r.Retry.Execution)
+	if errors.Is(err, store.ErrNotFound) {
+		return e, nil
+	}
+	return earlier, err
 }
 
 // claimedAfterBackup handles a caller's report about a call that was not claimed according to the store. If the store

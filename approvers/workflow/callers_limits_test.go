@@ -103,3 +103,55 @@ func TestCallersObserved(t *testing.T) {
 	wantProblem(t, h.Callers.Claim(h.ctx(), other, id, hashText(v.Execution.Args)), workflow.CallerNotApproved)
 	h.wantKinds(v.Execution.ID, "proposed returned")
 }
+
+// A call that needs no approval may need approval when it is claimed or run, because the limit of automatic runs is
+// reached. The caps of the client also hold for the requests of these calls. Beyond a cap, the call is refused, and
+// nobody is asked.
+func TestCallersCapsAtTheClaim(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode   approvers.CallerMode
+		change func(*approvers.Client)
+		want   string
+	}{
+		"requests":                {approvers.DecideMode, func(c *approvers.Client) { c.Requests = approvers.Limit{Count: 2, Per: time.Hour} }, "the client may ask people 2/h"},
+		"pending":                 {approvers.DecideMode, func(c *approvers.Client) { c.MaxPending = 2 }, "2 requests wait for people already"},
+		"pending in execute mode": {approvers.ExecuteMode, func(c *approvers.Client) { c.MaxPending = 2 }, "2 requests wait for people already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newCallerHarness(t, func(p *approvers.Policy) { c.change(&p.Clients[0]) })
+			var ids []string
+			for i := range 6 { // the policy lets two of them run in an hour
+				ids = append(ids, h.callerAsks(callerCall(fmt.Sprint(i), fmt.Sprintf(`update_address {"n": %d}`, i), func(p *workflow.CallerCall) { p.Mode = c.mode })))
+			}
+			for i, id := range ids {
+				claim := h.claims
+				if c.mode == approvers.ExecuteMode {
+					claim = func(id string) error {
+						_, run, err := h.Runs.Claim(h.ctx(), h.call(id).Execution)
+						if err == nil && !run {
+							err = &workflow.CallerProblem{Code: workflow.CallerNotApproved}
+						}
+						return err
+					}
+				}
+				if err := claim(id); i < 2 {
+					h.ok(err)
+					continue
+				} else {
+					wantProblem(t, err, workflow.CallerNotApproved)
+				}
+				got := h.call(id)
+				if i < 4 {
+					if got.Outcome != "" || h.request(id).State != approvers.Pending {
+						t.Errorf("call %d does not wait for people: %+v", i, got)
+					}
+					continue
+				}
+				if got.Outcome != approvers.OutcomeRefused || got.Request != "" || !contains(got.Result, c.want) {
+					t.Errorf("call %d, beyond the cap, has the request %q, and ended as %q: %s", i, got.Request, got.Outcome, got.Result)
+				}
+				wantProblem(t, h.claims(id), map[bool]workflow.CallerCode{true: workflow.CallerNotApproved, false: workflow.CallerMode}[c.mode == approvers.DecideMode])
+			}
+		})
+	}
+}

@@ -227,6 +227,102 @@ func TestCallersUnknown(t *testing.T) {
 	h.runs(id, approvers.ExecutionFailed)
 }
 
+// The policy names a caller's owner by the user id in the workspace. If the enterprise has another id for this person,
+// the owner can still withdraw the requests, answer questions, and report the outcome of a run.
+func TestCallersOwnerInAnEnterprise(t *testing.T) {
+	h := newCallerHarness(t)
+	owner, stranger := approvers.Identity{ID: "E1/W9", Local: "U0100", Name: "alice"}, approvers.Identity{ID: "E1/W8", Local: "U0300", Name: "carol"}
+	id := h.callerAsks(callerCall("1", `issue_refund {"amount": 1}`))
+	h.question(lead, id, "why?")
+	_, err := h.Requests.Reply(h.ctx(), h.words(stranger, id, "no idea"), 0)
+	wantDenied(t, err, approvers.DeniedNotRequester)
+	_, err = h.Requests.Reply(h.ctx(), h.words(owner, id, "it broke"), 0)
+	h.ok(err)
+	_, err = h.Requests.Withdraw(h.ctx(), h.clickOn(stranger, "", id))
+	wantDenied(t, err, approvers.DeniedNotRequester)
+	_, err = h.Requests.Withdraw(h.ctx(), h.clickOn(owner, "", id))
+	h.ok(err)
+	h.wantState(id, approvers.Withdrawn)
+
+	for key, spec := range map[string]string{"2": `issue_refund {"amount": 2}`, "3": `search_orders {}`} {
+		id = h.callerAsks(callerCall(key, spec))
+		if h.call(id).Request != "" {
+			h.approve(lead, id)
+		}
+		h.ok(h.claims(id))
+		h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, ""))
+		run := h.callerView("ci", id).Execution.ID
+		if h.reports(stranger, run, workflow.Happened) == nil {
+			t.Errorf("%s: a stranger reported the outcome", spec)
+		}
+		h.ok(h.reports(owner, run, workflow.Happened))
+		h.runs(id, approvers.ExecutionSucceeded)
+	}
+}
+
+// A person asks for another run of a caller's call with an unknown outcome. Until the new run is claimed, the caller's
+// report is about the earlier run. If the earlier run succeeded, the new request is voided. If the earlier run failed,
+// the new request still waits.
+func TestCallersReportAfterAskAgain(t *testing.T) {
+	h := newCallerHarness(t, func(p *approvers.Policy) { p.Clients[0].OutcomeWithin = time.Minute })
+	ask := func(key string) (id string, first, retry approvers.Request) {
+		t.Helper()
+		id = h.callerAsks(callerCall(key, `issue_refund {"amount": 5}`, func(c *workflow.CallerCall) { c.Edits = true }))
+		h.approve(lead, id)
+		h.ok(h.claims(id))
+		h.clock.pass(time.Minute)
+		h.due()
+		first = *h.callerView("ci", id).Request
+		h.ok(h.again(lead, first.Execution))
+		return id, first, *h.callerView("ci", id).Request
+	}
+	report := func(id string, state approvers.ExecutionState, text string) error {
+		return h.Callers.Report(h.ctx(), ci, id, state, text)
+	}
+	wantFirst := func(first approvers.Request, want approvers.ExecutionState) {
+		t.Helper()
+		if got := h.execution(first.Execution); got.State != want {
+			t.Errorf("the earlier run is %s; want %s", got.State, want)
+		}
+	}
+
+	for _, change := range []func(r approvers.Request){
+		func(approvers.Request) {},
+		func(r approvers.Request) { h.approve(lead, r.ID) },
+		func(r approvers.Request) {
+			_, err := h.Requests.Decide(h.ctx(), h.edit(lead, r.ID, `{"amount": 4}`))
+			h.ok(err)
+		},
+	} {
+		id, first, retry := ask(h.id("key"))
+		change(retry)
+		h.ok(report(id, approvers.ExecutionUnknown, ""))
+		wantFirst(first, approvers.ExecutionUnknown)
+		for range 2 { // the caller may repeat its report
+			h.ok(report(id, approvers.ExecutionSucceeded, "late"))
+		}
+		wantFirst(first, approvers.ExecutionSucceeded)
+		h.wantState(retry.ID, approvers.Voided)
+		if c := h.wantOutcome(id, approvers.OutcomeExecuted); !contains(c.Result, "late") {
+			t.Errorf("the result is %s", c.Result)
+		}
+		if err := h.claims(id); err == nil {
+			t.Error("the call was claimed again after it had succeeded")
+		}
+		wantProblem(t, report(id, approvers.ExecutionFailed, "no"), workflow.CallerOutcomeKnown)
+	}
+
+	id, first, retry := ask(h.id("key"))
+	h.ok(report(id, approvers.ExecutionFailed, "no"))
+	wantFirst(first, approvers.ExecutionFailed)
+	h.wantState(retry.ID, approvers.Pending)
+	h.approve(lead, retry.ID)
+	h.ok(h.claims(id))
+	h.ok(report(id, approvers.ExecutionSucceeded, "this time"))
+	h.runs(id, approvers.ExecutionSucceeded)
+	wantFirst(first, approvers.ExecutionFailed)
+}
+
 // A caller must also claim a call that needs no approval. The claim must come in time, and the limit of automatic runs
 // counts all requests of the client. A pause prevents the claim.
 func TestCallersAutomatic(t *testing.T) {

@@ -37,7 +37,9 @@ func (w *Runs) Claim(ctx context.Context, execution string) (e approvers.Executi
 		if e.Caller != "" { // the call's caller claims the execution: see Callers.Claim
 			return t.ClearTimer(store.TimerRun, execution)
 		}
-		if pausable(e) {
+		if waits, err := pausable(t, e); err != nil {
+			return err
+		} else if waits {
 			if err := ifPaused(t); err != nil {
 				return err
 			}

@@ -384,6 +384,13 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 	} else if store.IgnoreNotFound(err) != nil {
 		return r, err
 	}
+	earlier := facts["after"]
+	if earlier == "" && e.Request == id {
+		earlier = e.After
+	}
+	if r.Retry, err = t.retryOf(earlier); err != nil {
+		return r, err
+	}
 	messages, err := t.OutboxMessagesOf(id)
 	if err != nil {
 		return r, err
@@ -394,6 +401,26 @@ func (t damageTx) remake(id string, call store.Call, facts map[string]string) (a
 		}
 	}
 	return r, nil
+}
+
+// retryOf rebuilds what a request records about the earlier run of its call. The person who asked again comes from the
+// audit records of the earlier run. If the request is not a retry, or the earlier run is lost, the result is nil.
+func (t damageTx) retryOf(earlier string) (*approvers.Retry, error) {
+	if earlier == "" {
+		return nil, nil
+	}
+	e, err := t.Execution(earlier)
+	if err != nil {
+		return nil, store.IgnoreNotFound(err)
+	}
+	retry := &approvers.Retry{Execution: e.ID, LostAt: e.FinishedAt}
+	_, chain := t.proposedFacts(e.Chain())
+	for _, a := range chain {
+		if a.Kind == approvers.AuditReported && a.Facts["execution"] == e.ID && a.Facts["report"] == string(Asked) {
+			retry.By, retry.At = a.Actor, a.At
+		}
+	}
+	return retry, nil
 }
 
 // rebuildRun replaces a damaged execution with an ended execution. If the run has begun, or may have begun, and no

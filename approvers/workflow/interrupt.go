@@ -289,8 +289,7 @@ func isStoppedIn(r store.Reader, what handled) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		turn, err := r.Turn(e.Turn)
-		return turn.Stopping != "" && turn.State == approvers.TurnWaiting, err
+		return isStopped(r, e)
 	case store.TimerPreview:
 		request, err := r.Request(what.ref)
 		return request.State != approvers.Pending, err

@@ -2,8 +2,10 @@ package workflow_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -255,4 +257,75 @@ func TestTheThreadGoes(t *testing.T) {
 		t.Error("the thread is not gone")
 	}
 	h.ok(h.Turns.Answer(h.ctx(), heard.Turn, b.Turn.Step, "Done.", nil, 1))
+}
+
+// wantAskedBy checks who asked for a call according to its request, and with which message.
+func (h *harness) wantAskedBy(r approvers.Request, u workflow.IncomingMessage) {
+	h.t.Helper()
+	f := r.Facts
+	if f.Quote != u.Text || f.MessageTS != u.TS || f.Asker != u.Who.ID || f.AskerName != u.Who.Name || f.MessageEdit != nil {
+		h.t.Errorf("it is asked for by %s with %q at %s; want %s with %q at %s", f.Asker, f.Quote, f.MessageTS, u.Who.ID, u.Text, u.TS)
+	}
+	if !slices.Equal(f.Requesters, []approvers.PersonID{u.Who.ID}) || !slices.Equal(f.Authors, []approvers.PersonID{u.Who.ID}) {
+		h.t.Errorf("requesters %v, authors %v; want only %s", f.Requesters, f.Authors, u.Who.ID)
+	}
+}
+
+// The model does not get the answer to an approver's question. So the answer is not the message that led to the next
+// calls of the turn, or to another run of a call.
+func TestAnAnswerLeadsToNoCall(t *testing.T) {
+	h := newHarness(t)
+	u := h.spoken(alice, "refund 50 and tell me")
+	turn := h.hear(u).Turn
+	r := h.requestIn(turn, `issue_refund {"amount":600}`)
+	h.question(lead, r.ID, "why?")
+	h.showsQuestion(r.ID, store.OutboxQuestion, "1772442000.000001", false, store.ToConversation)
+	answer := h.spoken(alice, "it broke")
+	if h.hear(answer).Passed != lead.ID {
+		t.Fatal("the message was not passed to the approver")
+	}
+	for _, who := range []approvers.Identity{lead, fin1, fin2} {
+		h.approve(who, r.ID)
+	}
+	_, _, err := h.Runs.Claim(h.ctx(), r.Execution)
+	h.ok(err)
+	h.ok(h.Runs.MarkUnknown(h.ctx(), r.Execution))
+	h.ok(h.again(alice, r.Execution))
+	retry := h.request(h.call(r.Call).Request)
+	h.wantAskedBy(retry, u)
+	h.reject(lead, retry.ID)
+	next := h.requestIn(turn, `apply_discount {}`)
+	h.rewrite(answer, "it did not break")
+	h.wantAskedBy(h.request(next.ID), u)
+}
+
+// A call waits for its run or for a report, and meanwhile the turn takes the message of another person. This message
+// did not lead to the call. So if the call needs approval then, its author is neither the asker nor a requester.
+func TestALaterMessageLeadsToNoEarlierCall(t *testing.T) {
+	h := newHarness(t)
+	h.policy.Store(policy("policy-1", func(p *approvers.Policy) {
+		p.Tools[1].Risk, p.Tools[1].MaxAuto = approvers.High, approvers.Limit{Count: 1, Per: time.Hour}
+		p.Approvers[1].Members = users("U0002", "U0200")
+	}))
+	u := h.spoken(alice, "change both addresses")
+	turn := h.hear(u).Turn
+	b := h.begin(turn)
+	early := h.spoken(bob, "what is the time?") // written during the model call
+	h.hear(early)
+	h.ok(h.Turns.Propose(h.ctx(), workflow.Proposal{
+		Turn: turn, Step: b.Turn.Step, Calls: calls(`update_address {"n":1}`, `update_address {"n":2}`), Authors: []approvers.PersonID{alice.ID},
+	}))
+	cs := h.callsOf(turn)
+	late := h.spoken(bob, "what is the weather?")
+	h.hear(late)
+	h.ok(h.Requests.WithdrawAll(h.ctx(), workflow.Click{Turn: turn, Who: bob, At: h.clock.Now()}))
+	h.run(cs[0].Execution, "ok")
+	h.notRun(cs[1].Execution)
+	r := h.request(h.call(cs[1].ID).Request)
+	h.wantAskedBy(r, u)
+	h.approve(bob, r.ID)
+	h.run(r.Execution, "ok")
+	if next := h.requestIn(turn, `apply_discount {}`); next.Facts.Quote != late.Text || next.Facts.Asker != bob.ID || len(next.Facts.Requesters) != 2 {
+		t.Errorf("the next call is asked for by %s with %q, requesters %v", next.Facts.Asker, next.Facts.Quote, next.Facts.Requesters)
+	}
 }

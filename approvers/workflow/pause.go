@@ -150,16 +150,23 @@ func awaitsPauseEnd(r store.Reader, timer store.Timer) (bool, error) {
 		return true, nil
 	case store.TimerRun:
 		e, err := r.Execution(timer.Ref)
-		return err == nil && pausable(e), store.IgnoreNotFound(err)
+		if err != nil {
+			return false, store.IgnoreNotFound(err)
+		}
+		return pausable(r, e)
 	}
 	return false, nil
 }
 
 // pausable reports whether the claim of an execution could start its tool. A pause must prevent a claim that could
-// start a tool. For an interrupted run that can't be repeated, pausable returns false, because the claim only asks
-// people about the outcome. Asking people is allowed during a pause.
-func pausable(e approvers.Execution) bool {
-	return e.State == approvers.ExecutionNone || e.State == approvers.ExecutionExecuting && repeatable(e)
+// start a tool. For an interrupted run that can't be repeated, or whose turn was stopped, pausable returns false, because
+// the claim only ends the run. If its outcome is unknown, the claim asks people, which is allowed during a pause.
+func pausable(r store.Reader, e approvers.Execution) (bool, error) {
+	if e.State != approvers.ExecutionExecuting || !repeatable(e) {
+		return e.State == approvers.ExecutionNone, nil
+	}
+	stopped, err := isStopped(r, e)
+	return !stopped, err
 }
 
 // tellPausers notifies all people who may end a pause. At the beginning of a pause, the message has a button that ends

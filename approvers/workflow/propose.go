@@ -74,16 +74,17 @@ func (w *Turns) Propose(ctx context.Context, p Proposal) error {
 }
 
 func (t proposalsTx) proposeAll(turn approvers.Turn, conv store.Conversation, p Proposal) error {
-	facts, err := t.askFacts(turn, conv, p.Authors)
+	facts, err := t.askFacts(turn, conv, p.Authors, "")
 	if err != nil {
 		return err
 	}
+	asked := &store.Asked{MessageTS: facts.MessageTS, Requesters: facts.Requesters, Authors: facts.Authors}
 	used := map[string]bool{}
 	calls := make([]store.Call, len(p.Calls))
 	for i, c := range p.Calls {
 		calls[i] = store.Call{
 			ID: t.newID("call"), Conversation: conv.ID, Turn: turn.ID, Step: turn.Step, Index: i,
-			ModelID: t.uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, CreatedAt: t.now,
+			ModelID: t.uniqueID(c.ID, used), Tool: c.Tool, Args: c.Args, Asked: asked, CreatedAt: t.now,
 		}
 	}
 	// All calls are stored before the first call is proposed, because giveResult can recognize the step's last result
@@ -130,8 +131,24 @@ func (t proposalsTx) uniqueID(id string, used map[string]bool) string {
 	return id
 }
 
+// askFactsOf collects the facts about a call that was proposed before. If the call does not say who asked for it, the
+// facts come from the turn's current state.
+func (t proposalsTx) askFactsOf(call store.Call, turn approvers.Turn, conv store.Conversation) (approvers.AskFacts, error) {
+	if a := call.Asked; a != nil {
+		turn.Requesters = a.Requesters
+		return t.askFacts(turn, conv, a.Authors, a.MessageTS)
+	}
+	authors, err := t.authors(conv.ID)
+	if err != nil {
+		return approvers.AskFacts{}, err
+	}
+	return t.askFacts(turn, conv, authors, "")
+}
+
 // askFacts collects facts for a request: the people who asked for the call, the channel, and the text that they wrote.
-func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID) (approvers.AskFacts, error) {
+// The text is the message with the given ts. If ts is empty, the text is the last message of the turn that the model
+// has received.
+func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, authors []approvers.PersonID, ts string) (approvers.AskFacts, error) {
 	f := approvers.AskFacts{
 		Requesters: turn.Requesters, Authors: authors,
 		Conversation: approvers.ConversationFacts{ID: conv.ID, Channel: conv.Channel, DM: conv.DM},
@@ -147,7 +164,7 @@ func (t proposalsTx) askFacts(turn approvers.Turn, conv store.Conversation, auth
 		return f, err
 	}
 	for _, m := range messages {
-		if m.Role == store.RoleUser && m.Turn == turn.ID {
+		if m.Role == store.RoleUser && m.State == store.MessageTaken && m.Turn == turn.ID && (ts == "" || ts == m.TS) {
 			f.Asker, f.AskerName, f.Quote, f.MessageTS, f.MessageEdit = m.Author, m.AuthorName, m.Text, m.TS, m.MessageEdit
 		}
 	}
@@ -321,6 +338,9 @@ func (t proposalsTx) open(call store.Call, e approvers.Execution, r approvers.Re
 	r, events := approvers.Open(t.deciding(), r)
 	r, err := t.countAsked(r)
 	if err != nil {
+		return r, err
+	}
+	if err := t.callers.countRequest(r); err != nil {
 		return r, err
 	}
 	if err := t.PutCall(call); err != nil {

@@ -260,7 +260,7 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	if ofCaller(e.Conversation) {
 		return ErrNobodyToAsk
 	}
-	if stopped, err := t.runs.isStopped(e); err != nil || stopped || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
+	if stopped, err := isStopped(t, e); err != nil || stopped || e.State != approvers.ExecutionExecuting || e.Owner != t.w.owner {
 		return errors.Join(err, ErrNotDue)
 	}
 	before, err := t.Elicitations(execution)

@@ -223,6 +223,54 @@ func TestTryAgainIsOverWhenTheConversationWentOn(t *testing.T) {
 	h.answer(conv.Turn)
 }
 
+// TestTryAgainIsOverAfterANewerTurn checks that a stopped turn can't be resumed if a newer turn has taken messages, even
+// if the newer turn has ended. Otherwise, the author of a newer message could approve a call to which the message led.
+// The message about the older turn loses its button when the newer turn begins. The newer turn can be resumed, and its
+// requesters are the authors of all messages without an answer.
+func TestTryAgainIsOverAfterANewerTurn(t *testing.T) {
+	h := newHarness(t)
+	stop := func(turn string) {
+		t.Helper()
+		b := h.begin(turn)
+		h.ok(h.Turns.Stop(h.ctx(), turn, b.Turn.Step, "The model can't be reached.", true))
+	}
+	hasButton := func(turn string) bool {
+		t.Helper()
+		vm, err := h.Views.Message(h.ctx(), h.only(turn, store.OutboxProblem).ID)
+		h.ok(err)
+		return vm.Turn.CanRetry
+	}
+	again := func(turn string) error {
+		return h.Turns.TryAgain(h.ctx(), workflow.Click{Turn: turn, Who: alice})
+	}
+	first := h.hear(h.spoken(alice, "hello")).Turn
+	stop(first)
+	if !hasButton(first) {
+		t.Error("the only turn has no button")
+	}
+	h.show(h.only(first, store.OutboxProblem))
+	deleted := h.spoken(bob, "never mind")
+	h.hear(deleted)
+	if hasButton(first) || h.only(first, store.OutboxProblem).State != store.OutboxWanted {
+		t.Error("the message about the older turn still has its button")
+	}
+	h.show(h.only(first, store.OutboxProblem))
+	h.erase(deleted, true)
+	if !hasButton(first) || h.only(first, store.OutboxProblem).State != store.OutboxWanted {
+		t.Error("the only message of the newer turn was deleted, and the button is not there again")
+	}
+	second := h.hear(h.spoken(support, "give Acme a discount")).Turn
+	stop(second)
+	wantDenied(t, again(first), approvers.DeniedNothing)
+	if hasButton(first) || !hasButton(second) {
+		t.Error("the button is not at the newest turn")
+	}
+	h.ok(again(second))
+	c := h.propose(second, `apply_discount {}`)[0]
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(support, approvers.Approve, c.Request))
+	wantDenied(t, err, approvers.DeniedSelf)
+}
+
 func TestWhoIsHeard(t *testing.T) {
 	o := newHarness(t)
 	receive := func(change func(*workflow.IncomingMessage)) workflow.MessageResult {

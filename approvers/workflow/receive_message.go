@@ -210,7 +210,7 @@ func (t turnsTx) acceptMessage(conv store.Conversation, u IncomingMessage, resul
 	}
 	if u.Stop && turn.Stopping == "" {
 		result.Stopped = true
-		m.State, m.Turn = store.MessageTaken, turn.ID
+		m.State, m.Turn = store.MessageStop, turn.ID
 		if err := t.PutMessage(m); err != nil {
 			return err
 		}
@@ -271,12 +271,18 @@ func (t turnsTx) begin(conv *store.Conversation) (string, error) {
 	turn := approvers.Turn{
 		ID: t.newID("turn"), Conversation: conv.ID, Agent: conv.Agent, State: approvers.TurnQueued, CreatedAt: t.now,
 	}
+	unanswered := "" // the newest turn, if it ended without an answer
 	for _, m := range messages {
 		switch {
 		case m.Role == store.RoleAssistant && m.Calls == 0:
-			turn.Requesters = nil // the authors of messages that were answered are not requesters of the new turn
+			turn.Requesters, unanswered = nil, "" // the authors of messages that were answered are not requesters of the new turn
 		case m.Role == store.RoleUser && m.State == store.MessageTaken:
-			turn = turn.Speak(m.Author)
+			turn, unanswered = turn.Speak(m.Author), m.Turn
+		}
+	}
+	if unanswered != "" { // nobody can resume this turn after a newer turn has begun
+		if err := t.outbox.changedTurn(unanswered, store.OutboxProblem, 0); err != nil {
+			return "", err
 		}
 	}
 	found, since := false, t.now

@@ -155,7 +155,10 @@ func TestRestored(t *testing.T) {
 	if f := records[0].Facts; records[0].Actor != anna.ID || f["backup"] != "monday.db" || f["sha256"] != "00ff" || f["requests"] != "2" || f["runs"] != "4" || f["deliveries"] == "0" || f["grants"] != "1" {
 		t.Errorf("recorded as %+v", records[0])
 	}
-	b.ok(b.Turns.TryAgain(b.ctx(), workflow.Click{Who: bob, Turn: b.turns[len(b.turns)-1]}))
+	messages := readStore(b.harness, func(r store.Reader) ([]store.Message, error) { return r.Messages(turn.Conversation, 0) })
+	waited := messages[len(messages)-1].Turn // the turn of the message that waited
+	b.turns = append(b.turns, waited)
+	b.ok(b.Turns.TryAgain(b.ctx(), workflow.Click{Who: bob, Turn: waited}))
 }
 
 // wantNothingOpen checks that the store has no open work on which a process could act.

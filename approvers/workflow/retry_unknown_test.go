@@ -330,3 +330,65 @@ func TestAskAgainAndWithdrawAll(t *testing.T) {
 	}
 	h.answer(c.Turn)
 }
+
+// The record of a retry's request is damaged. The request is closed. People can still report the outcome of the earlier
+// run, and can't ask for another run. With the proposal's audit record or the retry's run, the closed request still names
+// the earlier run and the person who asked again. Without them, it does not.
+func TestAskAgainAndDamage(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(h *harness, retry approvers.Request)
+		named  bool
+		code   approvers.Code
+	}{
+		"the request": {func(h *harness, retry approvers.Request) { h.spoil("requests", retry.ID) }, true, approvers.DeniedAgain},
+		"the request and the run": {func(h *harness, retry approvers.Request) {
+			h.spoil("requests", retry.ID, "executions", retry.Execution)
+		}, true, approvers.DeniedAgain},
+		"the request, the run and the history": {func(h *harness, retry approvers.Request) {
+			h.remove("audit", retry.ID, 0)
+			h.spoil("requests", retry.ID, "executions", retry.Execution)
+		}, false, approvers.DeniedDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newBareHarness(t, t.TempDir())
+			call := h.lost(`issue_refund {"amount":5}`, lead)
+			first := call.Execution
+			h.ok(h.again(lead, first))
+			before := h.request(h.call(call.ID).Request)
+			c.damage(h, before)
+			wantDenied(t, h.again(lead, first), c.code)
+			after := h.request(before.ID)
+			if after.State.Open() || !after.Damaged {
+				t.Errorf("the request is %s", after.State)
+			}
+			want := *before.Retry
+			want.Name = "" // the audit records have no names
+			if a := after.Retry; (a != nil) != c.named || c.named && *a != want {
+				t.Errorf("the earlier run is recorded as %+v; want %+v", a, want)
+			}
+			h.ok(h.reports(alice, first, workflow.Happened))
+			if e := h.execution(first); e.State != approvers.ExecutionSucceeded {
+				t.Errorf("the earlier run is %s", e.State)
+			}
+			if c.named { // otherwise, the test has removed audit records
+				h.invariants()
+			}
+		})
+	}
+}
+
+// The record of the request for the earlier run is damaged, after somebody has asked again. The rebuilt request is not a
+// retry.
+func TestDamageOfTheRequestBeforeAskAgain(t *testing.T) {
+	h := newHarness(t)
+	call := h.lost(`issue_refund {"amount":5}`, lead)
+	h.ok(h.again(lead, call.Execution))
+	h.spoil("requests", call.Request)
+	h.ok(h.reports(alice, call.Execution, workflow.DidNot))
+	if r := h.wantState(call.Request, approvers.Consumed); r.Retry != nil {
+		t.Errorf("the earlier request is a retry: %+v", r.Retry)
+	}
+	if retry := h.wantState(h.call(call.ID).Request, approvers.Pending); retry.Retry.Found != approvers.ExecutionFailed {
+		t.Errorf("the retry records %+v", retry.Retry)
+	}
+}

@@ -99,6 +99,11 @@ func (t runsTx) cutRun(id string) error {
 			return err
 		}
 		t.interrupts[handled{store.TimerRun, e.ID}] = true
+		timer, err := t.Timer(store.TimerRun, e.ID)
+		if err == nil && !timer.Due.After(t.now) { // the run waits for the end of a pause, and can end now
+			err = t.SetTimer(timer)
+		}
+		return store.IgnoreNotFound(err)
 	case approvers.ExecutionNone:
 		res := approvers.NewResult(approvers.OutcomeWithdrawn, call.Tool, "the agent was stopped before it ran", "")
 		if err := t.ClearTimer(store.TimerRun, e.ID); err != nil {
@@ -113,8 +118,8 @@ func (t runsTx) cutRun(id string) error {
 }
 
 // isStopped reports whether a person stopped a run's turn during the run.
-func (t runsTx) isStopped(e approvers.Execution) (bool, error) {
-	turn, err := t.Turn(e.Turn)
+func isStopped(r store.Reader, e approvers.Execution) (bool, error) {
+	turn, err := r.Turn(e.Turn)
 	return turn.Stopping != "" && turn.State == approvers.TurnWaiting, store.IgnoreNotFound(err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -160,5 +161,84 @@ func TestStopEndsContexts(t *testing.T) {
 	quit()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A message that stops the turn is not for the model. If a person then resumes the turn, the model does not get the
+// message, and later cards do not quote it. The author of the message is not a requester.
+func TestStopInWordsIsNotForTheModel(t *testing.T) {
+	for name, before := range map[string]func(h *harness, turn string){
+		"while the turn waits for the model": func(*harness, string) {},
+		"during the model call":              func(h *harness, turn string) { h.begin(turn) },
+		"while a call waits for people":      func(h *harness, turn string) { h.propose(turn, `issue_refund {"amount":1}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			u := h.spoken(alice, "give Acme a discount")
+			turn := h.hear(u).Turn
+			before(h, turn)
+			stop := h.spoken(bob, "stop")
+			stop.Stop = true
+			if heard := h.hear(stop); !heard.Stopped {
+				t.Fatalf("the message's result: %+v", heard)
+			}
+			h.wantTurn(turn, approvers.TurnStopped)
+			h.ok(h.Turns.TryAgain(h.ctx(), workflow.Click{Who: alice, Turn: turn}))
+			for _, m := range h.begin(turn).Messages {
+				if m.Text == "stop" {
+					t.Error("the model gets the message")
+				}
+			}
+			h.wantAskedBy(h.requestIn(turn, `apply_discount {}`), u)
+		})
+	}
+}
+
+// A pause interrupts a repeatable run, which waits for the end of the pause. If somebody stops its turn meanwhile, the
+// run ends during the pause, and so does the turn. The tool is not called again.
+func TestStopEndsARunThatWaitsForAPause(t *testing.T) {
+	for tool, want := range map[string]approvers.Outcome{"update_address": approvers.OutcomeUnknown, "search_orders": approvers.OutcomeError} {
+		t.Run(tool, func(t *testing.T) {
+			h := newHarness(t)
+			turn := h.say(alice, "please").Turn
+			call := h.propose(turn, tool+` {}`)[0]
+			_, run, err := h.Runs.Claim(h.ctx(), call.Execution)
+			if h.ok(err); !run {
+				t.Fatal("the call was not claimed")
+			}
+			h.ok(h.Pauses.Pause(h.ctx(), approvers.Operator("ann"), "a drill"))
+			h.ok(h.Runs.PutBack(h.ctx(), call.Execution))
+			if _, _, err := h.Runs.Claim(h.ctx(), call.Execution); !errors.Is(err, workflow.ErrPaused) {
+				t.Fatalf("a claim during the pause: %v", err)
+			}
+			ctx, quit := context.WithCancel(h.ctx())
+			claimed, done := make(chan error, 1), make(chan error)
+			go func() {
+				done <- h.Work(ctx, map[store.TimerKind]jobs.Worker{store.TimerRun: {Concurrency: 1, Handle: func(ctx context.Context, timer store.Timer) error {
+					_, run, err := h.Runs.Claim(ctx, timer.Ref)
+					if run {
+						err = errors.New("the tool would be called")
+					}
+					claimed <- err
+					return nil
+				}}})
+			}()
+			h.ok(h.stop(alice, turn))
+			select {
+			case err := <-claimed:
+				if err != nil {
+					t.Errorf("the claim after the stop: %v", err)
+				}
+			case <-time.After(time.Minute):
+				t.Error("the run still waits for the end of the pause")
+			}
+			quit()
+			h.ok(<-done)
+			h.wantOutcome(call.ID, want)
+			h.wantTurn(turn, approvers.TurnStopped)
+			if next := h.say(bob, "something else"); next.Queued {
+				t.Error("the next message waits for the stopped turn")
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
 
@@ -265,7 +266,8 @@ func (w *Turns) Postpone(ctx context.Context, turn string, step int, until time.
 	})
 }
 
-// TryAgain resumes a stopped turn at its last step.
+// TryAgain resumes a stopped turn at its last step. If a newer turn has taken messages, only the newer turn can be
+// resumed.
 func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 	return w.click(ctx, "try again", c, func(t *tx) (*approvers.Denied, error) {
 		turn, denied, err := t.turns.askersTurn(c)
@@ -276,8 +278,12 @@ func (w *Turns) TryAgain(ctx context.Context, c Click) error {
 		if err != nil {
 			return nil, err
 		}
+		messages, err := t.Messages(conv.ID, 0)
+		if err != nil {
+			return nil, err
+		}
 		again, err := turn.Again()
-		if err != nil || conv.Turn != "" {
+		if err != nil || conv.Turn != "" || view.NewestTurn(messages) != turn.ID {
 			return &approvers.Denied{Code: approvers.DeniedNothing}, nil
 		}
 		conv.Turn = turn.ID

@@ -24,7 +24,7 @@ func (t runsTx) recover(e *approvers.Execution) (bool, error) {
 	if err := t.questions.cancelElicitations(e.ID, whyStopped); err != nil {
 		return false, err
 	}
-	if stopped, err := t.isStopped(*e); stopped || err != nil {
+	if stopped, err := isStopped(t, *e); stopped || err != nil {
 		return false, errors.Join(err, t.cutOff(*e))
 	}
 	// After a change of its definition, the tool may no longer be idempotent.
@@ -106,7 +106,7 @@ func (w *Runs) MarkUnknown(ctx context.Context, execution string) error {
 		if p.On {
 			why = approvers.LossPaused
 		}
-		if stopped, err := t.runs.isStopped(e); stopped || err != nil {
+		if stopped, err := isStopped(t, e); stopped || err != nil {
 			return errors.Join(err, t.runs.cutOff(e))
 		}
 		return t.runs.markUnknown(e, why)
@@ -304,7 +304,7 @@ func (t runsTx) mayReport(e approvers.Execution, who approvers.Identity) (*appro
 	if err != nil {
 		return nil, err
 	}
-	if slices.Contains(turn.Requesters, who.ID) && !who.Deleted {
+	if who.Among(turn.Requesters, ofCaller(e.Conversation)) && !who.Deleted {
 		return nil, nil
 	}
 	if giver, err := view.GrantOwnerOf(t, e); err != nil || who.ID != "" && who.ID == giver && !who.Deleted {
@@ -398,7 +398,10 @@ func (t runsTx) retryUnknown(e approvers.Execution, c Click) (*approvers.Denied,
 	}
 	if call.Execution != e.ID {
 		r, err := t.Request(call.Request)
-		return &approvers.Denied{Code: approvers.DeniedAgain, By: r.Retry.By, At: r.Retry.At}, err
+		if err != nil || r.Retry == nil { // the request was rebuilt after damage, and the records of the retry are lost, too
+			return r.Over(), err
+		}
+		return &approvers.Denied{Code: approvers.DeniedAgain, By: r.Retry.By, At: r.Retry.At}, nil
 	}
 	if call.Outcome != "" {
 		return &approvers.Denied{Code: approvers.DeniedReturned}, nil
@@ -466,18 +469,14 @@ func (t runsTx) stillAdmissible(agent string, e approvers.Execution) (Tool, map[
 	return tool, args, ""
 }
 
-// newRetry returns the request for a retry. The new request has the requesters of the turn, and the arguments with the
+// newRetry returns the request for a retry. The new request has the requesters of the call, and the arguments with the
 // approvers' edits. If the earlier request was in a bundle, the new request gets its own card at the same address.
 func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execution, who approvers.Identity) (r approvers.Request, err error) {
 	conv, err := t.Conversation(call.Conversation)
 	if err != nil {
 		return r, err
 	}
-	authors, err := t.proposals.authors(conv.ID)
-	if err != nil {
-		return r, err
-	}
-	r.Facts, err = t.proposals.askFacts(turn, conv, authors)
+	r.Facts, err = t.proposals.askFactsOf(call, turn, conv)
 	if err != nil {
 		return r, err
 	}
@@ -521,7 +520,7 @@ func (t runsTx) superseded(e approvers.Execution, call store.Call) error {
 	if err != nil {
 		return err
 	}
-	if r.Retry.Execution == e.ID {
+	if r.Retry != nil && r.Retry.Execution == e.ID {
 		found := *r.Retry
 		found.Found, found.FoundBy = e.State, e.ReportedBy
 		r.Retry = &found

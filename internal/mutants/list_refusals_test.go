@@ -71,7 +71,7 @@ var refusalMutants = []mutant{
 	{
 		name: "a message in the thread counts as the answer to an approver, whoever wrote it",
 		edits: []edit{{"approvers/remark.go",
-			"	if !slices.Contains(r.Facts.Requesters, m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedNotRequester}\n	}\n	if question < 0",
+			"	if !asked(r, m.Who) {\n		return r, nil, &Denied{Code: DeniedNotRequester}\n	}\n	if question < 0",
 			"	if question < 0"}},
 		by: []campaign{edge("^TestAnswerByWriting$")},
 	},

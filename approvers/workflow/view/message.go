@@ -190,6 +190,7 @@ func (s *Model) readTurn(r store.Reader, id string) error {
 	if err != nil {
 		return err
 	}
+	s.Turn.CanRetry = s.Turn.CanRetry && NewestTurn(messages) == id
 	said := map[int]string{}
 	for _, m := range messages {
 		if m.State == store.MessageQueued {
@@ -215,6 +216,20 @@ func (s *Model) readTurn(r store.Reader, id string) error {
 		return s.readCalls(r, id, s.Turn.Step) // the calls for which the messages wait
 	}
 	return nil
+}
+
+// NewestTurn returns the newest turn of a conversation that has taken a message. If no turn has taken a message,
+// NewestTurn returns "". A person can resume only this turn: the calls of an older turn would follow from messages whose
+// authors are not its requesters. The first message of each turn counts, because in stores of 0.1.0 a turn has also
+// taken the message that stopped it. This message may be newer than the messages of the next turn.
+func NewestTurn(messages []store.Message) (newest string) {
+	seen := map[string]bool{}
+	for _, m := range messages {
+		if m.Role == store.RoleUser && m.State == store.MessageTaken && !seen[m.Turn] {
+			seen[m.Turn], newest = true, m.Turn
+		}
+	}
+	return newest
 }
 
 func (m *Model) readCalls(r store.Reader, turn string, step int) error {

@@ -12,7 +12,7 @@ import (
 type Model struct {
 	Message      store.OutboxMessage
 	Conversation store.Conversation
-	Turn         approvers.Turn
+	Turn         approvers.Turn           // CanRetry is false if a newer turn has taken messages
 	Request      *approvers.Request       // for a card, an escalation, a question, a notice, and a run that was approved
 	Execution    *approvers.Execution     // the request's current execution, the run whose outcome is unknown, or the run that returned the file; nil: its record is lost
 	Call         *store.Call              // call of the request or the execution, with the result that the model received

@@ -394,8 +394,8 @@ func storedFixture(ctx context.Context, s store.Store, proposed approvers.AuditR
 }
 
 // The function "spoke" returns the requesters of a call, the most recent one last, and the authors of the model's
-// input. If a call has no request, the store does not have the authors. In this case, everybody who wrote in the
-// conversation before the turn counts as an author.
+// input. If a call of 0.1.0 has no request, the store does not have the authors. In this case, everybody who wrote in
+// the conversation before the turn counts as an author.
 func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, authors []string, err error) {
 	messages, err := r.Messages(call.Conversation, 0)
 	if err != nil {
@@ -405,13 +405,17 @@ func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, au
 	for _, m := range messages {
 		switch {
 		case m.Author == "":
-		case m.Turn == turn.ID:
+		case m.Turn == turn.ID && (call.Asked == nil || m.TS == call.Asked.MessageTS):
 			asker = m.Author.User()
 		case m.At.Before(turn.CreatedAt):
 			authors = append(authors, m.Author.User())
 		}
 	}
-	for _, p := range turn.Requesters {
+	people := turn.Requesters
+	if call.Asked != nil {
+		people = call.Asked.Requesters
+	}
+	for _, p := range people {
 		if u := p.User(); u != asker {
 			requesters = append(requesters, u)
 		}
@@ -419,15 +423,20 @@ func spoke(r store.Reader, call store.Call, turn approvers.Turn) (requesters, au
 	if asker != "" {
 		requesters = append(requesters, asker)
 	}
-	if call.Request == "" {
+	switch {
+	case call.Asked != nil:
+		people = call.Asked.Authors
+	case call.Request != "":
+		req, err := r.Request(call.Request)
+		if err != nil {
+			return nil, nil, err
+		}
+		people = req.Facts.Authors
+	default:
 		return requesters, authors, nil
 	}
-	req, err := r.Request(call.Request)
-	if err != nil {
-		return nil, nil, err
-	}
 	authors = nil
-	for _, p := range req.Facts.Authors {
+	for _, p := range people {
 		authors = append(authors, p.User())
 	}
 	return requesters, authors, nil
