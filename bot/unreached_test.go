@@ -62,6 +62,44 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	}
 }
 
+// The cards of a role go by direct message, and Slack does not say who all of the role's members are, because a scope
+// is missing. The members whom the bot knows get the card. If the bot knows none of them, the requester and the
+// operators are told, and the members get the card when the scope is granted.
+func TestMembersAreUnknownWithoutPermission(t *testing.T) {
+	for name, c := range map[string]struct {
+		member approvers.Member
+		scope  string
+	}{
+		"group":   {approvers.Member{Kind: approvers.MemberGroup, Value: "leads"}, "usergroups:read"},
+		"address": {approvers.Member{Kind: approvers.MemberEmail, Value: "teo@example.com"}, "users:read.email"},
+	} {
+		t.Run("only a "+name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, leadsByDM, func(h *harness) { h.policy.Approvers[1].Members = []approvers.Member{c.member} })
+			h.slack.AddGroup(workspace.SeedGroup{ID: "S0009", Handle: "leads", Name: "Leads", Users: []string{"U0002"}})
+			h.slack.Withhold(c.scope)
+			root := h.says("sam", "#support", refundCall)
+			h.finds("sam", "#support", root, "Nobody could be shown this, because I lack a permission in Slack. My operator has been told, and I keep trying.")
+			if got := h.unreached(); len(got) != 1 || !strings.Contains(got[0].Unreached.Cause, "missing_scope: "+c.scope) {
+				t.Fatalf("unreached: %+v", got)
+			}
+			h.slack.Withhold()
+			h.says("sam", "#support", "@bot hello") // any answer of Slack shows that the scopes have changed
+			h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+		})
+		t.Run("a person and a "+name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, leadsByDM, func(h *harness) {
+				h.policy.Approvers[1].Members = []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, c.member}
+			})
+			h.slack.Withhold(c.scope)
+			h.says("sam", "#support", refundCall)
+			h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+			h.until("the log names the scope", func() bool { return strings.Contains(h.log.String(), "missing_scope: "+c.scope) })
+		})
+	}
+}
+
 // The only members of a role are those of a user group, and the group becomes empty, or is empty from the start. So
 // nobody is left who may decide the request. A new member of the group gets the card.
 func TestNewMemberOfAGroupGetsTheCard(t *testing.T) {
