@@ -74,7 +74,7 @@ func (b *Display) Show(ctx context.Context, t store.Timer) error {
 	if slackapi.IsPutOff(err) && s.Kind == store.OutboxStep && s.TS == "" { // until the step's message is posted, the thread's status shows the step
 		b.statuses.show(ctx, s.Ref, false)
 	}
-	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) {
+	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) || isRefusedRepeatedly(ctx, err) {
 		if code == errNoThread.Err && strings.HasPrefix(s.To, store.ToConversation) {
 			if err := b.Intake.ThreadGone(ctx, vm.Conversation.ID); err != nil {
 				return err

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -310,7 +311,7 @@ func TestCardThatReachedNobody(t *testing.T) {
 	for code, words := range map[string]string{
 		"missing_scope": "I lack a permission in Slack", "not_in_channel": "I am not in the channel for it", "channel_not_found": "Slack does not find the channel for it",
 		"is_archived": "the channel for it is archived", "restricted_action": "I may not write in the channel for it", "user_disabled": "the accounts are deactivated",
-		"access_denied": "Slack refuses it",
+		"access_denied": "Slack refuses it", "no_permission": "Slack refuses it", "app_access_restricted": "Slack refuses it",
 	} {
 		t.Run(code, func(t *testing.T) {
 			slack := &refuser{}
@@ -340,6 +341,44 @@ func TestCardThatReachedNobody(t *testing.T) {
 			h.clicks("teo", "#support-approvals", card, control.ActApprove)
 			h.finds("sam", "#support", root, "results: executed")
 		})
+	}
+}
+
+// If Slack repeatedly refuses a card with a code that the bot does not know, the card counts as unreachable. A refusal
+// of the token does not count, because it is not about the card.
+func TestUnknownRefusalOfACard(t *testing.T) {
+	for code, gone := range map[string]bool{"some_new_code": true, "invalid_auth": false} {
+		slack := &refuser{}
+		h := newHarness(t, func(h *harness) {
+			h.http = &http.Client{Transport: slack}
+			h.policy.Approvers[1].Lead = ""
+		})
+		slack.refuse(refusesCards(code))
+		h.says("sam", "#support", refundCall)
+		h.until("Slack refuses the card", func() bool { return strings.Contains(h.log.String(), code) })
+		card := func() (card store.OutboxMessage) {
+			err := h.store.View(t.Context(), func(r store.Reader) error {
+				open, err := r.OpenRequests(store.RequestCursor{}, 1)
+				if err != nil || len(open) == 0 {
+					return errors.Join(err, store.ErrNotFound)
+				}
+				messages, err := r.OutboxMessagesOf(open[0].ID)
+				i := slices.IndexFunc(messages, func(s store.OutboxMessage) bool { return strings.HasPrefix(s.To, store.ToChannel) })
+				if err != nil || i < 0 {
+					return errors.Join(err, store.ErrNotFound)
+				}
+				card = messages[i]
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return card
+		}
+		err := h.bot.Display.Show(t.Context(), store.Timer{Kind: store.TimerShow, Ref: card().ID, Tries: mostUnusable})
+		if s := card(); (err == nil) != gone || (s.State == store.OutboxUnreachable && strings.Contains(s.LastError, code)) != gone {
+			t.Errorf("%s: %v; the card: %s, %s", code, err, s.State, s.LastError)
+		}
 	}
 }
 
