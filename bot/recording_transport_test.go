@@ -51,7 +51,15 @@ func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error
 	answer := t.answers[s.method]
 	t.mu.Unlock()
 	if answer != nil {
-		switch text := answer(s.form); text {
+		answered := make(chan string, 1)
+		go func() { answered <- answer(s.form) }()
+		var text string
+		select {
+		case text = <-answered:
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+		switch text {
 		case "":
 		case noAnswer:
 			return nil, io.ErrUnexpectedEOF

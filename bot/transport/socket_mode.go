@@ -252,9 +252,8 @@ func (r *reader) dispatch(n int, c *connection, f frame) {
 
 // process makes a delivery durable, and then acknowledges it.
 func (r *reader) process(c *connection, envelope string, d Delivery) {
-	answer, err := r.receive(r.work, d)
+	answer, err := r.receive(r.work, d, &r.began)
 	if err != nil {
-		r.began.add()
 		return
 	}
 	if err := c.ack(envelope, answer); err != nil {

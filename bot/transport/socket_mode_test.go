@@ -185,6 +185,24 @@ func TestSocketAcknowledgement(t *testing.T) {
 	})
 }
 
+// An event that could not be stored counts as a gap, because the bot can read missed messages in Slack. An interaction
+// that could not be stored does not count: Slack keeps no history of interactions.
+func TestGapsAreAboutEvents(t *testing.T) {
+	full := errors.New("no disk")
+	inSocketMode(t, &recorder{fail: map[string]error{`"a click"`: full, `"a message"`: full}}, func(s *fakeSlack) {
+		k, began := s.socket(), s.mode.Listening().Began
+		k.send(`{"type":"interactive","envelope_id":"E1","payload":"a click"}`)
+		synctest.Wait()
+		if n := s.mode.Listening().Began - began; n != 0 {
+			t.Errorf("an interaction counts as %d gaps", n)
+		}
+		s.deliver(k, "E2", `"a message"`)
+		if n := s.mode.Listening().Began - began; n != 1 {
+			t.Errorf("an event counts as %d gaps", n)
+		}
+	})
+}
+
 // Deliveries of one lane are passed to the handler one after the other, even if they come through different
 // connections. Lanes of other queues do not wait for these deliveries. The times of receipt give the order of arrival.
 func TestLaneOrder(t *testing.T) {
