@@ -2,8 +2,11 @@ package bot
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"countersign/bot/render/control"
@@ -103,6 +106,23 @@ func TestThinkingStatus(t *testing.T) {
 	close(h.pause)
 	h.finds("sam", "#support", root, "results:")
 	h.until("it is done", func() bool { return !strings.Contains(status(), "is thinking") })
+}
+
+// Slack removes a status after two minutes. A status is renewed before this time, even if the same status is shown again
+// and again.
+func TestStatusIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slackSide := &replaceHarness{calls: map[string]int{}}
+		b := New(Config{BotToken: "xoxb-1", Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: slackSide}})
+		b.refused.read = true // this bot has no store from which it could read refusals
+		for range 200 {
+			b.Display.statuses.set(t.Context(), destination{"C1", "1.1"}, status{turn: "turn", text: "is thinking…"}, false)
+			time.Sleep(3 * time.Second)
+		}
+		if n := slackSide.made("/api/assistant.threads.setStatus"); n != 7 {
+			t.Errorf("the status was set %d times in ten minutes", n)
+		}
+	})
 }
 
 // A long answer arrives complete, in several messages.
