@@ -272,11 +272,11 @@ func isDecidedCard(s view.Model) bool {
 	return false
 }
 
-// Very long answers, and files that a run returned, are uploaded as files. If Slack does not accept files from the app,
-// the answer is posted as messages. In place of a run's file, a note says that the file can't be shown.
+// Very long answers, and files that a run returned, are uploaded as files. If Slack does not accept the file, the answer
+// is posted as messages. In place of a run's file, a note says that the file can't be shown.
 
 // uploaded uploads an outbox message as a file, unless the file is already in Slack. The function returns false if
-// Slack does not accept files.
+// Slack does not accept files, or refuses this file.
 func (b *posts) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
 	if b.refused.has(ctx, refusedFiles) {
@@ -294,6 +294,9 @@ func (b *posts) uploaded(ctx context.Context, vm view.Model, at destination) (bo
 	switch {
 	case err == nil:
 		return true, nil
+	case slackapi.IsFileRefused(err):
+		b.Log.Warn("Slack refuses a file; a long answer is posted in messages, and a file of a tool is only named", "message", string(s.Kind), "cause", slackapi.Explain(err))
+		return false, nil
 	case hasNoMethod(ctx, err):
 	case !slackapi.IsRefused(err) || code == errNoThread.Err || slackapi.IsChannelLost(code):
 		return false, err

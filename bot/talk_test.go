@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -123,6 +124,29 @@ func TestStatusIsRenewed(t *testing.T) {
 			t.Errorf("the status was set %d times in ten minutes", n)
 		}
 	})
+}
+
+// Slack refuses the file of a very long answer because of its type or its size. The answer comes as messages, and the
+// file of the next answer is uploaded.
+func TestOneFileIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"file_type_not_allowed", "file_upload_size_restricted"} {
+		tap := new(recordingTransport)
+		h := newHarness(t, func(h *harness) {
+			h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap}
+			h.answer = strings.Repeat("All of this has to arrive.\n\n", 4000) + "The end."
+		})
+		tap.answering("files.getUploadURLExternal", func(url.Values) string { return `{"ok":false,"error":"` + code + `"}` })
+		root := h.says("sam", "#support", "@bot tell me everything")
+		h.finds("sam", "#support", root, "The end.")
+		h.quiet()
+		tap.answering("files.getUploadURLExternal", nil)
+		h.says("sam", "#support", "@bot tell me everything")
+		h.quiet()
+		if n := tap.calls("files.completeUploadExternal", func(url.Values) bool { return true }); n != 1 {
+			t.Errorf("%s: %d files were uploaded later", code, n)
+		}
+	}
 }
 
 // A long answer arrives complete, in several messages.
