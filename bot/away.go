@@ -116,9 +116,16 @@ func (b *absenceHandler) parse(ctx context.Context, i interaction) (m workflow.D
 	return m, faults, nil
 }
 
-func (b *absenceHandler) examine(ctx context.Context, i interaction) (map[string]string, error) {
+// examine returns the errors of the form of an absence, by field. If Slack does not identify the people in time, a
+// problem is reported after the submission.
+func (b *absenceHandler) examine(ctx context.Context, i interaction) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, lookUpWait)
+	defer cancel()
 	_, faults, err := b.parse(ctx, i)
-	return faults, err
+	if err != nil {
+		return nil
+	}
+	return faults
 }
 
 // submitted records the absence that the submitted form describes.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"countersign/approvers/workflow"
 	"countersign/bot/render/block"
@@ -94,13 +95,13 @@ func (b *commandHandler) handle(ctx context.Context, c command) error {
 
 // run runs a subcommand and returns the answer.
 func (b *commandHandler) run(ctx context.Context, c command) (*block.Builder, error) {
-	first, rest, _ := strings.Cut(strings.TrimSpace(c.Text), " ")
+	first, rest := firstWord(c.Text)
 	first = strings.ToLower(first)
 	for _, s := range subcommands() {
 		if s.name != first {
 			continue
 		}
-		answer, err := s.run(b)(ctx, c, strings.TrimSpace(rest))
+		answer, err := s.run(b)(ctx, c, rest)
 		var u unclear
 		if errors.As(err, &u) {
 			return block.Paragraph(block.Say("Nothing was changed. ").Say(u.Error())), nil
@@ -111,6 +112,16 @@ func (b *commandHandler) run(ctx context.Context, c command) (*block.Builder, er
 		return block.Paragraph(c.help()...), nil
 	}
 	return block.Paragraph(append([]*block.RichText{block.Say("I don't know “" + block.Visible(block.Clip(first, block.MaxNameShown)) + "”.")}, c.help()...)...), nil
+}
+
+// firstWord returns the first word of a text, and the rest after the white space.
+func firstWord(text string) (first, rest string) {
+	text = strings.TrimSpace(text)
+	end := strings.IndexFunc(text, unicode.IsSpace)
+	if end < 0 {
+		return text, ""
+	}
+	return text[:end], strings.TrimSpace(text[end:])
 }
 
 // help lists the subcommands.

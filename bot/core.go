@@ -53,13 +53,13 @@ func (b *core) whoAmI(ctx context.Context) (directory.Self, error) {
 	})
 }
 
-// appID returns the ID of a bot's app. The ID is empty if Slack does not provide it to this bot.
+// appID returns the ID of a bot's app. The ID is empty if Slack, or a stand-in for it, does not provide it to this bot.
 func (b *core) appID(ctx context.Context, bot string) (string, error) {
 	info, err := b.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: bot})
 	if err == nil {
 		return info.AppID, nil
 	}
-	if code := slackapi.ErrorCode(err); code == "missing_scope" || code == "unknown_method" || code == "bot_not_found" {
+	if slackapi.IsRefused(err) {
 		return "", nil
 	}
 	return "", fmt.Errorf("bots.info: %w", slackapi.WithDelay(err))

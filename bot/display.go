@@ -67,7 +67,7 @@ func (b *Display) Show(ctx context.Context, t store.Timer) error {
 	case s.State == store.OutboxRemoved, s.State == store.OutboxLost: // the Slack message is already removed or lost
 		return workflow.ErrNotDue
 	case strings.HasPrefix(s.To, store.ToRole), strings.HasPrefix(s.To, store.ToGroup):
-		return b.expand(ctx, vm)
+		return b.expand(ctx, vm, retries)
 	case s.Kind == store.OutboxHome:
 		return b.homes.show(ctx, vm)
 	}
@@ -75,7 +75,7 @@ func (b *Display) Show(ctx context.Context, t store.Timer) error {
 	if slackapi.IsPutOff(err) && s.Kind == store.OutboxStep && s.TS == "" { // until the step's message is posted, the thread's status shows the step
 		b.statuses.show(ctx, s.Ref, false)
 	}
-	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) {
+	if code := slackapi.ErrorCode(err); slackapi.IsUnreachable(code) || isRefusedRepeatedly(ctx, err) {
 		if code == errNoThread.Err && strings.HasPrefix(s.To, store.ToConversation) {
 			if err := b.Intake.ThreadGone(ctx, vm.Conversation.ID); err != nil {
 				return err
@@ -97,16 +97,21 @@ func (b *Display) Show(ctx context.Context, t store.Timer) error {
 	return err
 }
 
-// expand looks up the members of a role or group. Each member gets a copy of the message.
-func (b *Display) expand(ctx context.Context, s view.Model) error {
+// expand looks up the members of a role or group. Each member gets a copy of the message. If Slack refuses to name the
+// members, the message is marked unreachable. retries is the number of retries before the look-up (see afterRefusal).
+func (b *Display) expand(ctx context.Context, s view.Model, retries int64) error {
 	if s.Message.State == store.OutboxExpanded {
 		return b.Outbox.Expand(ctx, s.Message.ID, []approvers.Identity{{}}) // this call only clears the timer
 	}
 	members, err := b.membersAt(ctx, s)
-	if errors.Is(err, errNoRole) {
+	switch {
+	case errors.Is(err, errNoRole):
 		return b.Outbox.Unreachable(ctx, s.Message.ID, redact.Error(err), "")
-	}
-	if err != nil {
+	case slackapi.IsRefused(err) && !slackapi.IsTokenRefusal(slackapi.ErrorCode(err)): // Slack does not say who the members are
+		err = b.Outbox.Unreachable(ctx, s.Message.ID, slackapi.Explain(err), "")
+		b.permissions.afterRefusal(ctx, retries)
+		return err
+	case err != nil:
 		return err
 	}
 	return b.Outbox.Expand(ctx, s.Message.ID, members)

@@ -34,7 +34,7 @@ type explainer struct {
 // explain answers /countersign explain. For the name of a tool, the answer says who would have to approve a call, and
 // why. For a request, the answer says who has to approve the request, why, and what has happened so far.
 func (b *explainer) explain(ctx context.Context, c command, text string) (*block.Builder, error) {
-	first, rest, _ := strings.Cut(text, " ")
+	first, rest := firstWord(text)
 	if first == "" {
 		return nil, notClear("Say what: %s explain issue_refund {\"amount\": 20} for a call as if you asked for it here, or %s explain and the link of a card.", c.Command, c.Command)
 	}
@@ -55,7 +55,7 @@ func (b *explainer) explain(ctx context.Context, c command, text string) (*block
 	case strings.HasPrefix(first, "req") || strings.HasPrefix(first, "<http") || strings.HasPrefix(first, "http"):
 		return nil, notClear("I don't know that request. %s history lists yours.", c.Command)
 	}
-	return b.explainCall(ctx, words, c, who, first, strings.TrimSpace(rest))
+	return b.explainCall(ctx, words, c, who, first, rest)
 }
 
 // words returns the words that explain calls under the policy in force.

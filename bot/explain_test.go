@@ -28,6 +28,8 @@ func TestExplainCall(t *testing.T) {
 	}
 	h.typed("sam", `explain issue_refund {“order_id”:“ORD-2”,“amount”:99999}`, "It would wait for people", "With these arguments it would not get that far", "amount")
 	h.typed("sam", "explain search_orders", "It would run without asking anybody")
+	h.typed("sam", "explain\ncancel_account {\"user_id\":\"U1\"}", "cancel_account: critical risk")
+	h.typed("sam", "explain update_shipping_address\n{\"order_id\":\"ORD-3\"}", "update_shipping_address: medium risk")
 	h.typed("sam", "explain no_such_tool", "No tool is called “no_such_tool”", "issue_refund")
 	h.typed("sam", "explain issue_refund amount=20", "These are not arguments", "Write them as JSON")
 	h.typed("sam", "explain", "Say what:")

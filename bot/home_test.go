@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -213,6 +216,42 @@ func TestHomeAway(t *testing.T) {
 	h.clicksHome("teo", "away", control.ActBack)
 	h.atHome("teo", "While you are away")
 	h.atHome("ingrid", "-You stand in for")
+}
+
+// Slack does not say in time who the chosen stand-in is. The form is accepted, and the stand-in is checked later.
+func TestHomeAwayWithoutLookUp(t *testing.T) {
+	for name, answer := range map[string]func(stop chan struct{}) string{
+		"slow":    func(stop chan struct{}) string { <-stop; return "" },
+		"failing": func(chan struct{}) string { return `{"ok":false,"error":"internal_error"}` },
+		"limited": func(chan struct{}) string { return `{"ok":false,"error":"ratelimited"}` },
+		"refused": func(chan struct{}) string { return `{"ok":false,"error":"access_denied"}` },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tap := new(recordingTransport)
+			h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
+			h.looks("teo", "While you are away")
+			h.clicksHome("teo", "away", control.ActAway)
+			form := h.opened("teo", control.ActAway)
+			stop := make(chan struct{})
+			t.Cleanup(sync.OnceFunc(func() { close(stop) }))
+			tap.answering("users.info", func(form url.Values) string {
+				if form.Get("user") == "U0003" {
+					return answer(stop)
+				}
+				return ""
+			})
+			now := time.Now().Unix()
+			if out := h.submits("teo", form, map[string]any{control.FieldFrom: now, control.FieldUntil: now + 86400, control.FieldColleague: "U0003"}); out["ok"] != true {
+				t.Errorf("the form was not accepted: %v", out)
+			}
+			if strings.Contains(h.log.String(), "could not be stored") {
+				t.Error("the log says that a delivery could not be stored")
+			}
+			tap.answering("users.info", nil)
+			h.atHome("teo", "You are away from", "stands in for you")
+		})
+	}
 }
 
 // A person revokes their own grant on their Home tab.

@@ -88,14 +88,28 @@ func (b *Identities) known(user string) block.Reader {
 	return block.Reader{Zone: block.ZoneOf(u), Locale: u.Locale}
 }
 
-// calledName returns the name of a mentioned person. If Slack does not give the name, calledName returns the user id,
-// so the message is not lost.
-func (b *Identities) calledName(ctx context.Context, user string) string {
-	who, err := b.users.Who(ctx, user, false)
-	if err != nil || who.Name == "" {
-		return user
+// maxNamesAsked is the maximum number of mentioned people about whom the bot asks Slack for one message.
+const maxNamesAsked = 20
+
+// namer returns a function for one message that returns the name of a mentioned person. If Slack does not give the
+// name, the function returns the user id, so the message is not lost. A message may mention hundreds of people, so the
+// function asks Slack only about some of them, and with the lowest priority.
+func (b *Identities) namer(ctx context.Context) func(user string) string {
+	ctx = slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityTransient})
+	asked := 0
+	return func(user string) string {
+		u, known := b.users.Known(user)
+		if !known {
+			if asked++; asked > maxNamesAsked {
+				return user
+			}
+			var err error
+			if u, err = b.users.User(ctx, user, false); err != nil {
+				return user
+			}
+		}
+		return directory.CalledName(u)
 	}
-	return who.Name
 }
 
 // member returns a person's identity. The identity includes those of the person's user groups that the policy's roles

@@ -286,7 +286,6 @@ func TestIdentityMatrix(t *testing.T) {
 		{"a guest of one channel", approvers.DeniedGuest, guest, known(is("is_ultra_restricted"))},
 		{"a stranger", approvers.DeniedForeign, foreign, known(is("is_stranger"))},
 		{"a bot", approvers.DeniedBot, robot, known(is("is_bot"))},
-		{"a user of an app", approvers.DeniedBot, robot, known(is("is_app_user"))},
 		{"a workflow", approvers.DeniedBot, robot, known(is("is_workflow_bot"))},
 		{"a connector", approvers.DeniedBot, robot, known(is("is_connector_bot"))},
 		{"somebody of another workspace", approvers.DeniedForeign, foreign, known(func(u, _ map[string]any) { u["team_id"] = "T0999" })},
@@ -321,6 +320,7 @@ func TestIdentityMatrix(t *testing.T) {
 		m.try(s)
 	}
 	m.may(approverCase{name: "a member"})
+	m.may(approverCase{name: "a member who has authorized the app", strike: known(is("is_app_user"))})
 	m.may(approverCase{name: "a member by their address", strike: byAddress})
 
 	grid := newMatrix(t, func(s *attackHarness) {

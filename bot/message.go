@@ -48,7 +48,11 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 	if who.Bot {
 		return b.Intake.Done(ctx, row.ID, "another bot's message")
 	}
-	u, err := b.incoming(ctx, me, row, e)
+	taken, err := b.isTaken(ctx, me, e.Event)
+	if err != nil {
+		return err
+	}
+	u, err := b.incoming(ctx, me, row, e, taken)
 	var unnamed error
 	if isUnpermitted(err) {
 		unnamed = err
@@ -57,7 +61,9 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 		return err
 	}
 	u.Who = who
-	u.Attached = strings.TrimSpace(b.attachments.read(ctx, row.ID, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
+	if taken {
+		u.Attached = strings.TrimSpace(b.attachments.read(ctx, row.ID, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
+	}
 	here := ephemeralReply{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
 	told := u.Start
 	if u.Text == "" && u.Edited == "" {
@@ -90,9 +96,25 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 	return nil
 }
 
-// incoming converts an event to the type that the workflow takes. If the bot can't read the channel's name, the
-// result lacks the name, and incoming also returns Slack's refusal.
-func (b *messageHandler) incoming(ctx context.Context, me directory.Self, row store.Inbox, e envelope) (workflow.IncomingMessage, error) {
+// isTaken reports whether the workflow may take a message: the message may begin a conversation, or there is a
+// conversation in its thread. Only for such a message, the bot asks Slack for the names of mentioned people and for
+// files. isTaken reads the store only if the message has mentions or files.
+func (b *messageHandler) isTaken(ctx context.Context, me directory.Self, ev event) (bool, error) {
+	if ev.starts(me.User) || !strings.Contains(ev.Text, "<@") && len(ev.Files) == 0 {
+		return true, nil
+	}
+	return b.Views.HasConversation(ctx, me.Team, ev.channelID(), ev.thread())
+}
+
+// starts reports whether a message may begin a conversation: it is a direct message, or mentions the bot.
+func (e event) starts(me string) bool {
+	return e.dm() || e.Type == "app_mention" || mentions(e.Text, me)
+}
+
+// incoming converts an event to the type that the workflow takes. If taken is not set, the text has user ids in place
+// of people's names. If the bot can't read the channel's name, the result lacks the name, and incoming also returns
+// Slack's refusal.
+func (b *messageHandler) incoming(ctx context.Context, me directory.Self, row store.Inbox, e envelope, taken bool) (workflow.IncomingMessage, error) {
 	ev := e.Event
 	place := approvers.ChannelRef{Channel: ev.channelID(), DM: ev.dm()}
 	var unnamed error
@@ -105,11 +127,15 @@ func (b *messageHandler) incoming(ctx context.Context, me directory.Self, row st
 		}
 		place.Name = name
 	}
-	text := readableText(ev.Text, me.User, func(user string) string { return b.identities.calledName(ctx, user) })
+	called := func(user string) string { return user }
+	if taken {
+		called = b.identities.namer(ctx)
+	}
+	text := readableText(ev.Text, me.User, called)
 	u := workflow.IncomingMessage{
 		Inbox: row.ID, At: row.ReceivedAt, Channel: place, Team: me.Team, Thread: ev.thread(), TS: ev.TS, Edited: ev.Edited.TS,
 		Text:            withFiles(text, ev.Files),
-		Start:           place.DM || ev.Type == "app_mention" || mentions(ev.Text, me.User),
+		Start:           ev.starts(me.User),
 		Stop:            saysStop(text),
 		NewConversation: place.DM && ev.ThreadTS == "" && startsNewConversation(text),
 		Gap:             e.Gap,

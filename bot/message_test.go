@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/bot/render/block"
 	"countersign/bot/render/control"
@@ -57,6 +60,66 @@ func TestStartsAnew(t *testing.T) {
 		if startsNewConversation(text) != want {
 			t.Errorf("%q: %v", text, !want)
 		}
+	}
+}
+
+// About a reply in a thread without the bot, the bot asks Slack only who wrote the reply: it looks up no mentioned
+// person, and fetches no file. In a conversation with the bot, a message with very many mentions causes few look-ups.
+func TestLookUpsForMessages(t *testing.T) {
+	t.Parallel()
+	tap := new(recordingTransport)
+	tap.answering("users.info", func(form url.Values) string {
+		if !strings.HasPrefix(form.Get("user"), "U9") {
+			return ""
+		}
+		return person(func(u, profile map[string]any) { profile["real_name"] = "Person " + u["id"].(string) })(form)
+	})
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
+	var mentions strings.Builder
+	for n := range 400 {
+		fmt.Fprintf(&mentions, "<@U9%03d> ", n)
+	}
+	root := h.says("ada", "#support", "who is on call?")
+	replies := func(text string) {
+		h.call("POST", "/people/sam/messages", map[string]any{"channel": "#support", "thread_ts": root, "text": text, "files": []any{file("names.txt", "Kim")}})
+	}
+	lookups := func() (names, files int) {
+		return tap.calls("users.info", func(form url.Values) bool { return strings.HasPrefix(form.Get("user"), "U9") }),
+			tap.calls("names.txt", func(url.Values) bool { return true })
+	}
+	replies(mentions.String())
+	h.saysIn("priya", "#support", "@bot hello", root)
+	h.finds("priya", "#support", root, "results:")
+	if names, files := lookups(); names > 0 || files > 0 {
+		t.Errorf("for a thread without the bot, Slack was asked about %d people and for %d files", names, files)
+	}
+	replies(mentions.String())
+	h.until("two answers", func() bool { return len(botMessages(h, "sam", "#support", root)) == 2 })
+	if names, files := lookups(); names != maxNamesAsked || files != 1 {
+		t.Errorf("for a conversation with the bot, Slack was asked about %d people and for %d files", names, files)
+	}
+	said := func() string {
+		var text string
+		err := h.store.View(t.Context(), func(r store.Reader) error {
+			conv, err := r.ConversationAt("T0001/C0001/" + root)
+			if err != nil {
+				return err
+			}
+			all, err := r.Messages(conv.ID, 0)
+			for _, m := range all {
+				if m.Attached != "" {
+					text = m.Text
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}()
+	if !strings.HasPrefix(said, "@Person U9000 @Person U9001 ") || !strings.Contains(said, "@U9399") {
+		t.Errorf("the model reads %q", said)
 	}
 }
 

@@ -109,10 +109,10 @@ func formRefusal(err error) string {
 }
 
 // triggerUsed reports whether Slack refused to open a loading view because a view was already opened with the click's
-// trigger id. Another replica opens the view if the click reached both replicas.
+// trigger id, or with the view's external id. Another replica opens the view if the click reached both replicas.
 func triggerUsed(err error) bool {
 	code := slackapi.ErrorCode(err)
-	return code == "exchanged_trigger_id" || code == "trigger_exchanged"
+	return code == "exchanged_trigger_id" || code == "trigger_exchanged" || code == "duplicate_external_id"
 }
 
 // fill replaces the loading view of a click with the form. The parameter "at" is the time of the click. If Slack

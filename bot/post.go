@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,7 +106,7 @@ func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendere
 			continue
 		}
 		var postedIn, posted string
-		var outside bool // Slack posted a reply to the channel, outside of the thread
+		var outside bool // Slack may have posted a reply to the channel, outside of the thread
 		tried := b.unconfirmed.underWay(s.ID)
 		shown, err := b.sendInBestForm(ctx, s, d, part, func(opts ...slack.MsgOption) (err error) {
 			if at.thread != "" {
@@ -116,7 +117,7 @@ func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendere
 			if err == nil && posted == "" {
 				err = slackapi.ErrNoTimestamp
 			}
-			outside = at.thread != "" && message.Timestamp != "" && message.ThreadTimestamp == ""
+			outside = err == nil && at.thread != "" && message.Timestamp != "" && message.ThreadTimestamp == ""
 			return err
 		})
 		if !tried && slackapi.IsNotSent(err) {
@@ -128,7 +129,11 @@ func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendere
 			return "", "", d, fmt.Errorf("chat.postMessage: %w", slackapi.WithDelay(err))
 		}
 		if outside {
-			return "", "", d, b.takeBack(ctx, s, postedIn, posted)
+			if in, err := b.isInThread(ctx, at, posted); err != nil {
+				return "", "", d, err
+			} else if !in {
+				return "", "", d, b.takeBack(ctx, s, postedIn, posted)
+			}
 		}
 		if d = shown; part == 0 {
 			channel, ts = postedIn, posted
@@ -137,11 +142,24 @@ func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendere
 	return channel, ts, d, nil
 }
 
+// isInThread reports whether Slack shows a message in a thread. If Slack refuses to show the thread, the result is
+// false.
+func (b *posts) isInThread(ctx context.Context, at destination, ts string) (bool, error) {
+	messages, _, _, err := b.api.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+		ChannelID: at.channel, Timestamp: at.thread, Oldest: ts, Inclusive: true, Limit: scanLimit,
+	})
+	if err != nil && !slackapi.IsRefused(err) {
+		return false, fmt.Errorf("conversations.replies: %w", slackapi.WithDelay(err))
+	}
+	return slices.ContainsFunc(messages, func(m slack.Message) bool { return m.Timestamp == ts }), nil
+}
+
 // takeBack deletes a Slack message that the bot posted as a reply in a deleted thread. Slack does not refuse such a
-// reply, but posts it to the whole channel. Only the response shows that the message is in no thread. After the
-// deletion, takeBack returns errNoThread. takeBack also returns errNoThread if Slack refuses the deletion. In this
-// case, the bot repeats the deletion later (Leftovers). If the call fails for another reason, takeBack returns an error
-// that causes a retry. In the retry, findUnnamed finds the message.
+// reply, but posts it to the whole channel. Then the response names no thread. A stand-in for Slack may never name the
+// thread, so the caller first asks whether the message is in the thread (isInThread). After the deletion, takeBack
+// returns errNoThread. takeBack also returns errNoThread if Slack refuses the deletion. In this case, the bot repeats
+// the deletion later (Leftovers). If the call fails for another reason, takeBack returns an error that causes a retry.
+// In the retry, findUnnamed finds the message.
 func (b *posts) takeBack(ctx context.Context, s store.OutboxMessage, channel, ts string) error {
 	_, _, err := b.api.DeleteMessageContext(ctx, channel, ts)
 	switch code := slackapi.ErrorCode(err); {
@@ -256,11 +274,11 @@ func isDecidedCard(s view.Model) bool {
 	return false
 }
 
-// Very long answers, and files that a run returned, are uploaded as files. If Slack does not accept files from the app,
-// the answer is posted as messages. In place of a run's file, a note says that the file can't be shown.
+// Very long answers, and files that a run returned, are uploaded as files. If Slack does not accept the file, the answer
+// is posted as messages. In place of a run's file, a note says that the file can't be shown.
 
 // uploaded uploads an outbox message as a file, unless the file is already in Slack. The function returns false if
-// Slack does not accept files.
+// Slack does not accept files, or refuses this file.
 func (b *posts) uploaded(ctx context.Context, vm view.Model, at destination) (bool, error) {
 	s := vm.Message
 	if b.refused.has(ctx, refusedFiles) {
@@ -278,6 +296,10 @@ func (b *posts) uploaded(ctx context.Context, vm view.Model, at destination) (bo
 	switch {
 	case err == nil:
 		return true, nil
+	case slackapi.IsFileRefused(err):
+		b.Log.WarnContext(ctx, "Slack refuses a file; a long answer is posted in messages, and a file of a tool is only named",
+			"message", string(s.Kind), "request", s.Request, "conversation", vm.Conversation.ID, "cause", slackapi.Explain(err))
+		return false, nil
 	case hasNoMethod(ctx, err):
 	case !slackapi.IsRefused(err) || code == errNoThread.Err || slackapi.IsChannelLost(code):
 		return false, err

@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -95,4 +96,33 @@ func TestReplaceWhatWasClicked(t *testing.T) {
 		b.Display.posts.replaced.noteClick("s1", url, b.Now().Add(-replaceFor-time.Second))
 		changed("too late", vm("s1", approvers.Approved), 0, 1)
 	})
+}
+
+// A stand-in for Slack's API may answer a post without the message's thread_ts. The bot then asks whether the message
+// is in the thread, and keeps it there.
+func TestPostWhoseAnswerNamesNoThread(t *testing.T) {
+	t.Parallel()
+	tap := new(recordingTransport)
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
+	tap.answering("chat.postMessage", func(form url.Values) string {
+		resp, err := http.PostForm(h.url+"/api/chat.postMessage", form)
+		if err != nil {
+			return noAnswer
+		}
+		defer resp.Body.Close()
+		raw, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return noAnswer
+		}
+		return strings.ReplaceAll(string(raw), `"thread_ts"`, `"no_thread_ts"`)
+	})
+	root := h.says("sam", "#support", "@bot hello")
+	h.finds("sam", "#support", root, "results:")
+	h.quiet()
+	if n := len(botMessages(h, "sam", "#support", root)); n != 1 {
+		t.Errorf("%d messages in the thread", n)
+	}
+	if n := len(botMessages(h, "sam", "U0BOT", "")); n > 0 {
+		t.Errorf("%d direct messages", n)
+	}
 }

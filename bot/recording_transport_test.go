@@ -29,16 +29,19 @@ type sent struct {
 const noAnswer = "down"
 
 func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	body, err := req.GetBody()
-	if req.Body == nil || err != nil {
-		return http.DefaultTransport.RoundTrip(req)
-	}
-	raw, err := io.ReadAll(body)
-	if err != nil {
-		return nil, err
+	var raw []byte
+	if req.GetBody != nil {
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		if raw, err = io.ReadAll(body); err != nil {
+			return nil, err
+		}
 	}
 	s := sent{method: path.Base(req.URL.Path), body: string(raw)}
 	if !bytes.HasPrefix(raw, []byte("{")) {
+		var err error
 		if s.form, err = url.ParseQuery(string(raw)); err == nil {
 			s.body = strings.Join([]string{s.form.Get("text"), s.form.Get("blocks"), s.form.Get("view")}, "\n")
 		}
@@ -48,7 +51,15 @@ func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error
 	answer := t.answers[s.method]
 	t.mu.Unlock()
 	if answer != nil {
-		switch text := answer(s.form); text {
+		answered := make(chan string, 1)
+		go func() { answered <- answer(s.form) }()
+		var text string
+		select {
+		case text = <-answered:
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+		switch text {
 		case "":
 		case noAnswer:
 			return nil, io.ErrUnexpectedEOF
@@ -76,6 +87,18 @@ func (t *recordingTransport) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.sent)
+}
+
+// calls counts the calls of a method that a test accepts.
+func (t *recordingTransport) calls(method string, is func(url.Values) bool) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.sent {
+		if s.method == method && is(s.form) {
+			n++
+		}
+	}
+	return n
 }
 
 // The method "told" reports whether the bot has told a person the words. The search begins at the call with the

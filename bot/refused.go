@@ -222,7 +222,8 @@ func kindsNamed(m block.Message, err error) (kinds []string, said bool) {
 // workspace. After a few tries, the method counts as missing. An outage of Slack does not have this effect, because the
 // circuit breaker stops calls earlier.
 
-// mostUnusable is the number of tries after which a method counts as missing.
+// mostUnusable is the number of tries after which a method counts as missing, and after which a refused message counts
+// as unreachable even if the bot does not know Slack's code.
 const mostUnusable = 6
 
 type triesKey struct{}
@@ -230,6 +231,13 @@ type triesKey struct{}
 // withTries stores in a context how often the work was tried before.
 func withTries(ctx context.Context, tries int) context.Context {
 	return context.WithValue(ctx, triesKey{}, tries)
+}
+
+// isRefusedRepeatedly reports whether Slack has refused work after several tries, with a code that is not about the token.
+func isRefusedRepeatedly(ctx context.Context, err error) bool {
+	tries, _ := ctx.Value(triesKey{}).(int)
+	code := slackapi.ErrorCode(err)
+	return tries >= mostUnusable && code != "" && slackapi.IsRefused(err) && !slackapi.IsTokenRefusal(code)
 }
 
 // hasNoMethod reports whether an error says that Slack lacks the method. hasNoMethod also returns true if, after

@@ -34,9 +34,11 @@ func TestReplicasForgetOldAnswers(t *testing.T) {
 
 // twoOpeners is the network to Slack. Before the bot opens a view, another replica opens the same view for the same
 // click.
-type twoOpeners struct{}
+type twoOpeners struct {
+	code string // Slack's refusal of the second view; empty: the workspace's refusal
+}
 
-func (twoOpeners) RoundTrip(req *http.Request) (*http.Response, error) {
+func (o twoOpeners) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !strings.HasSuffix(req.URL.Path, "/views.open") {
 		return http.DefaultTransport.RoundTrip(req)
 	}
@@ -50,6 +52,11 @@ func (twoOpeners) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.code != "" {
+		resp.Body = io.NopCloser(strings.NewReader(`{"ok":false,"error":"` + o.code + `"}`))
+		resp.ContentLength = -1
+		return resp, nil
+	}
 	resp.Body.Close()
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	return http.DefaultTransport.RoundTrip(req)
@@ -58,10 +65,14 @@ func (twoOpeners) RoundTrip(req *http.Request) (*http.Response, error) {
 // If a click reaches two replicas, Slack opens only one loading view. The replica that handles the click shows the form
 // in this view, even if the other replica opened the view.
 func TestAnotherReplicaOpensTheForm(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: twoOpeners{}} })
-	h.says("sam", "#support", refundCall)
-	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
-	h.clicks("teo", "#support-approvals", card, control.ActReject)
-	h.opened("teo", control.ActReject)
+	for _, code := range []string{"", "duplicate_external_id"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, func(h *harness) { h.http = &http.Client{Transport: twoOpeners{code}} })
+			h.says("sam", "#support", refundCall)
+			card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+			h.clicks("teo", "#support-approvals", card, control.ActReject)
+			h.opened("teo", control.ActReject)
+		})
+	}
 }

@@ -62,8 +62,10 @@ func (b *Statuses) set(ctx context.Context, at destination, s status, posted boo
 		s.since = now
 	}
 	same := before.text == s.text && !posted && now.Sub(before.set) < statusAgain
-	s.at = at
-	if s.set = now; s.text == "" {
+	if s.at, s.set = at, now; same {
+		s.set = before.set // the time at which Slack got the status
+	}
+	if s.text == "" {
 		delete(b.by, at)
 	} else if known || len(b.by) < maxStatuses {
 		if b.by == nil {

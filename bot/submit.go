@@ -66,8 +66,7 @@ func (b *submissionHandler) examine(ctx context.Context, i interaction) (objecti
 	var faults map[string]string
 	switch i.View.Callback {
 	case control.ActAway:
-		faults, err = b.absence.examine(ctx, i)
-		return objection{faults: faults}, err
+		return objection{faults: b.absence.examine(ctx, i)}, nil
 	case control.ActFillIn:
 		faults, err = b.examineElicitation(ctx, i, f)
 		return objection{faults: faults}, err

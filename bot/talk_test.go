@@ -2,8 +2,12 @@ package bot
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"countersign/bot/render/control"
@@ -103,6 +107,46 @@ func TestThinkingStatus(t *testing.T) {
 	close(h.pause)
 	h.finds("sam", "#support", root, "results:")
 	h.until("it is done", func() bool { return !strings.Contains(status(), "is thinking") })
+}
+
+// Slack removes a status after two minutes. A status is renewed before this time, even if the same status is shown again
+// and again.
+func TestStatusIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slackSide := &replaceHarness{calls: map[string]int{}}
+		b := New(Config{BotToken: "xoxb-1", Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: slackSide}})
+		b.refused.read = true // this bot has no store from which it could read refusals
+		for range 200 {
+			b.Display.statuses.set(t.Context(), destination{"C1", "1.1"}, status{turn: "turn", text: "is thinking…"}, false)
+			time.Sleep(3 * time.Second)
+		}
+		if n := slackSide.made("/api/assistant.threads.setStatus"); n != 7 {
+			t.Errorf("the status was set %d times in ten minutes", n)
+		}
+	})
+}
+
+// Slack refuses the file of a very long answer because of its type or its size. The answer comes as messages, and the
+// file of the next answer is uploaded.
+func TestOneFileIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"file_type_not_allowed", "file_upload_size_restricted"} {
+		tap := new(recordingTransport)
+		h := newHarness(t, func(h *harness) {
+			h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap}
+			h.answer = strings.Repeat("All of this has to arrive.\n\n", 4000) + "The end."
+		})
+		tap.answering("files.getUploadURLExternal", func(url.Values) string { return `{"ok":false,"error":"` + code + `"}` })
+		root := h.says("sam", "#support", "@bot tell me everything")
+		h.finds("sam", "#support", root, "The end.")
+		h.quiet()
+		tap.answering("files.getUploadURLExternal", nil)
+		h.says("sam", "#support", "@bot tell me everything")
+		h.quiet()
+		if n := tap.calls("files.completeUploadExternal", func(url.Values) bool { return true }); n != 1 {
+			t.Errorf("%s: %d files were uploaded later", code, n)
+		}
+	}
 }
 
 // A long answer arrives complete, in several messages.

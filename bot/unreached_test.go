@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -59,6 +60,44 @@ func testCardWithoutPermission(t *testing.T, h *harness) {
 	}
 	if err := h.bot.Permissions.Complete(context.Background()); err != nil {
 		t.Errorf("permitted: %v", err)
+	}
+}
+
+// The cards of a role go by direct message, and Slack does not say who all of the role's members are, because a scope
+// is missing. The members whom the bot knows get the card. If the bot knows none of them, the requester and the
+// operators are told, and the members get the card when the scope is granted.
+func TestMembersAreUnknownWithoutPermission(t *testing.T) {
+	for name, c := range map[string]struct {
+		member approvers.Member
+		scope  string
+	}{
+		"group":   {approvers.Member{Kind: approvers.MemberGroup, Value: "leads"}, "usergroups:read"},
+		"address": {approvers.Member{Kind: approvers.MemberEmail, Value: "teo@example.com"}, "users:read.email"},
+	} {
+		t.Run("only a "+name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, leadsByDM, func(h *harness) { h.policy.Approvers[1].Members = []approvers.Member{c.member} })
+			h.slack.AddGroup(workspace.SeedGroup{ID: "S0009", Handle: "leads", Name: "Leads", Users: []string{"U0002"}})
+			h.slack.Withhold(c.scope)
+			root := h.says("sam", "#support", refundCall)
+			h.finds("sam", "#support", root, "Nobody could be shown this, because I lack a permission in Slack. My operator has been told, and I keep trying.")
+			if got := h.unreached(); len(got) != 1 || !strings.Contains(got[0].Unreached.Cause, "missing_scope: "+c.scope) {
+				t.Fatalf("unreached: %+v", got)
+			}
+			h.slack.Withhold()
+			h.says("sam", "#support", "@bot hello") // any answer of Slack shows that the scopes have changed
+			h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+		})
+		t.Run("a person and a "+name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, leadsByDM, func(h *harness) {
+				h.policy.Approvers[1].Members = []approvers.Member{{Kind: approvers.MemberUser, Value: "U0002"}, c.member}
+			})
+			h.slack.Withhold(c.scope)
+			h.says("sam", "#support", refundCall)
+			h.finds("teo", "U0BOT", "", "Waits for Team Lead")
+			h.until("the log names the scope", func() bool { return strings.Contains(h.log.String(), "missing_scope: "+c.scope) })
+		})
 	}
 }
 
@@ -272,7 +311,7 @@ func TestCardThatReachedNobody(t *testing.T) {
 	for code, words := range map[string]string{
 		"missing_scope": "I lack a permission in Slack", "not_in_channel": "I am not in the channel for it", "channel_not_found": "Slack does not find the channel for it",
 		"is_archived": "the channel for it is archived", "restricted_action": "I may not write in the channel for it", "user_disabled": "the accounts are deactivated",
-		"access_denied": "Slack refuses it",
+		"access_denied": "Slack refuses it", "no_permission": "Slack refuses it", "app_access_restricted": "Slack refuses it",
 	} {
 		t.Run(code, func(t *testing.T) {
 			slack := &refuser{}
@@ -302,6 +341,44 @@ func TestCardThatReachedNobody(t *testing.T) {
 			h.clicks("teo", "#support-approvals", card, control.ActApprove)
 			h.finds("sam", "#support", root, "results: executed")
 		})
+	}
+}
+
+// If Slack repeatedly refuses a card with a code that the bot does not know, the card counts as unreachable. A refusal
+// of the token does not count, because it is not about the card.
+func TestUnknownRefusalOfACard(t *testing.T) {
+	for code, gone := range map[string]bool{"some_new_code": true, "invalid_auth": false} {
+		slack := &refuser{}
+		h := newHarness(t, func(h *harness) {
+			h.http = &http.Client{Transport: slack}
+			h.policy.Approvers[1].Lead = ""
+		})
+		slack.refuse(refusesCards(code))
+		h.says("sam", "#support", refundCall)
+		h.until("Slack refuses the card", func() bool { return strings.Contains(h.log.String(), code) })
+		card := func() (card store.OutboxMessage) {
+			err := h.store.View(t.Context(), func(r store.Reader) error {
+				open, err := r.OpenRequests(store.RequestCursor{}, 1)
+				if err != nil || len(open) == 0 {
+					return errors.Join(err, store.ErrNotFound)
+				}
+				messages, err := r.OutboxMessagesOf(open[0].ID)
+				i := slices.IndexFunc(messages, func(s store.OutboxMessage) bool { return strings.HasPrefix(s.To, store.ToChannel) })
+				if err != nil || i < 0 {
+					return errors.Join(err, store.ErrNotFound)
+				}
+				card = messages[i]
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return card
+		}
+		err := h.bot.Display.Show(t.Context(), store.Timer{Kind: store.TimerShow, Ref: card().ID, Tries: mostUnusable})
+		if s := card(); (err == nil) != gone || (s.State == store.OutboxUnreachable && strings.Contains(s.LastError, code)) != gone {
+			t.Errorf("%s: %v; the card: %s, %s", code, err, s.State, s.LastError)
+		}
 	}
 }
 

@@ -173,6 +173,7 @@ type Views interface {
 	Received(ctx context.Context) (settings.Received, error)
 	ConversationsSince(ctx context.Context, at time.Time, limit int) ([]store.Conversation, error)
 	TurnAt(ctx context.Context, team, channel, thread string) (turn string, err error)
+	HasConversation(ctx context.Context, team, channel, thread string) (bool, error)
 	Grants(ctx context.Context, who approvers.PersonID) (out []view.ListedGrant, err error)
 	StageSnapshot(ctx context.Context, request string) (view.StageSnapshot, error)
 	Away(ctx context.Context) (away map[string]approvers.Absence, err error)

@@ -202,7 +202,7 @@ func (d *Users) groupMembers(ctx context.Context, named string) ([]string, error
 }
 
 // RoleUsers lists a role's members who can receive messages from the bot. In an enterprise, a person has two ids.
-// RoleUsers lists each person once.
+// RoleUsers lists each person once. Like RoleMembers, RoleUsers leaves out members whom Slack refuses to name.
 func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]approvers.Identity, error) {
 	users, err := d.RoleMembers(ctx, role)
 	if err != nil {
@@ -222,9 +222,18 @@ func (d *Users) RoleUsers(ctx context.Context, role approvers.Role) ([]approvers
 }
 
 // RoleMembers lists the user ids of a role's members. RoleMembers leaves out e-mail addresses that can't identify a
-// member or that belong to nobody in Slack.
+// member or that belong to nobody in Slack. RoleMembers also leaves out a group or an address if Slack refuses to name
+// the people, for example because the bot token lacks a scope. If nobody is left then, the error is Slack's refusal.
 func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string, error) {
 	var users []string
+	var refused error
+	leftOut := func(err error) bool {
+		if !slackapi.IsRefused(err) || slackapi.IsTokenRefusal(slackapi.ErrorCode(err)) {
+			return false
+		}
+		refused = err
+		return true
+	}
 	for _, m := range role.Members {
 		switch m.Kind {
 		case approvers.MemberUser:
@@ -238,17 +247,26 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 			case slackapi.ErrorCode(err) == "users_not_found":
 				d.log.WarnContext(ctx, "the policy names an e-mail address that belongs to nobody in Slack", "approver", role.Name)
 			case err != nil:
-				return nil, fmt.Errorf("users.lookupByEmail: %w", slackapi.WithDelay(err))
+				if err = fmt.Errorf("users.lookupByEmail: %w", slackapi.WithDelay(err)); !leftOut(err) {
+					return nil, err
+				}
 			default:
 				users = append(users, u.ID)
 			}
 		case approvers.MemberGroup:
 			members, err := d.groupMembers(ctx, m.Value)
-			if err != nil {
+			if err != nil && !leftOut(err) {
 				return nil, err
 			}
 			users = append(users, members...)
 		}
+	}
+	switch {
+	case refused == nil:
+	case len(users) == 0:
+		return nil, refused
+	default:
+		d.log.ErrorContext(ctx, "Slack refuses to name some members of an approver, so they get no messages", "approver", role.Name, "cause", slackapi.Explain(refused))
 	}
 	slices.Sort(users)
 	return slices.Compact(users), nil

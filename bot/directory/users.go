@@ -154,7 +154,7 @@ func Identity(me Self, u slack.User) approvers.Identity {
 		Deleted: u.Deleted,
 		Guest:   u.IsRestricted || u.IsUltraRestricted,
 		Foreign: u.IsStranger || home != mine,
-		Bot:     u.IsBot || u.IsAppUser || u.IsWorkflowBot || u.IsConnectorBot || u.ID == Slackbot,
+		Bot:     u.IsBot || u.IsWorkflowBot || u.IsConnectorBot || u.ID == Slackbot,
 	}
 }
 

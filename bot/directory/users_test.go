@@ -31,6 +31,7 @@ func TestIdentity(t *testing.T) {
 		"another workspace":    {alone, user(func(u *slack.User) { u.TeamID = "T2" }), approvers.Identity{ID: "T2/U1", Foreign: true}},
 		"bot":                  {alone, user(func(u *slack.User) { u.IsBot = true }), approvers.Identity{ID: "T1/U1", Bot: true}},
 		"workflow":             {alone, user(func(u *slack.User) { u.IsWorkflowBot = true }), approvers.Identity{ID: "T1/U1", Bot: true}},
+		"authorized the app":   {alone, user(func(u *slack.User) { u.IsAppUser = true }), approvers.Identity{ID: "T1/U1"}},
 		"slackbot":             {alone, user(func(u *slack.User) { u.ID = "USLACKBOT" }), approvers.Identity{ID: "T1/USLACKBOT", Bot: true}},
 		"grid, same workspace": {grid, user(none), approvers.Identity{ID: "E1/U1"}},
 		"grid, sister": {grid, user(func(u *slack.User) { u.TeamID, u.Enterprise.EnterpriseID = "T2", "E1" }),

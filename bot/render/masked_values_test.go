@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,27 @@ func TestMaskedForms(t *testing.T) {
 	}
 	if pages != 3 {
 		t.Errorf("20000 characters are shown on %d pages", pages)
+	}
+	var warned []string
+	many.Secrets = nil
+	for n := range 50 {
+		name := fmt.Sprintf("pin%d", n)
+		many.Secrets = append(many.Secrets, name)
+		warned = append(warned, fmt.Sprintf("%q:%q", name, "раypal ⟨x⟩"+strings.Repeat(" ", 30)+"\u202e a"+strings.Repeat("\u0301", 9)))
+	}
+	many.Args = json.RawMessage("{" + strings.Join(warned, ",") + "}")
+	said := ""
+	for f, last := testToken(many), false; !last; f.Page++ {
+		v := form.Reveal(many, f)
+		viewWithin(t, v)
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, last = said+string(raw), form.LastPage(v)
+	}
+	if n := strings.Count(said, "Letters that can look like others"); n != 50 || !strings.Contains(said, `"pin49"`) {
+		t.Errorf("%d of 50 values have their warnings", n)
 	}
 }
 

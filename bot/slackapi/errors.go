@@ -39,6 +39,7 @@ var unreachable = map[string]bool{
 	"restricted_action_read_only_channel": true, "restricted_action_thread_only_channel": true, "restricted_action_non_threadable_channel": true,
 	"restricted_action_thread_locked": true, "messages_tab_disabled": true, "thread_not_found": true, "not_allowed_to_message_user": true,
 	"cannot_reply_to_message": true, "missing_scope": true, "invalid_users": true, "ekm_access_denied": true, "access_denied": true,
+	"no_permission": true, "app_access_restricted": true, "team_access_not_granted": true,
 	"is_inactive": true, "cant_dm_bot": true, "user_is_bot": true,
 	"msg_too_long": true, "msg_blocks_too_long": true, "invalid_blocks": true, "invalid_blocks_format": true, "no_text": true, "metadata_too_large": true,
 }

@@ -21,8 +21,8 @@ import (
 // its next try. A call within the limits passes unchanged.
 type rateLimiter struct {
 	next     http.RoundTripper
-	path     string // path of the Web API, with its final slash
-	limited  bool   // the published limits apply from the start; otherwise a limit applies after Slack has refused a call because of it
+	base     *url.URL // base of the Web API; its path has a final slash
+	limited  bool     // the published limits apply from the start; otherwise a limit applies after Slack has refused a call because of it
 	count    func(context.Context, Call)
 	tell     func(Told) // sends a message to the other processes
 	expired  func()     // see Options.Expired; may be nil
@@ -38,7 +38,7 @@ type rateLimiter struct {
 
 func newRateLimiter(o Options) *rateLimiter {
 	l := &rateLimiter{
-		next: o.HTTP.Transport, path: "/", limited: !o.Unlimited, count: o.Count, tell: o.Tell, expired: o.Expired, log: o.Log,
+		next: o.HTTP.Transport, base: &url.URL{Path: "/"}, limited: !o.Unlimited, count: o.Count, tell: o.Tell, expired: o.Expired, log: o.Log,
 		breaker: circuitBreaker{log: o.Log, back: o.Recovered}, share: o.Share, sharedBy: sharing{processes: 1}, limits: map[string]*callLimit{},
 	}
 	if l.share == nil {
@@ -48,7 +48,7 @@ func newRateLimiter(o Options) *rateLimiter {
 		l.next = http.DefaultTransport
 	}
 	if api, err := url.Parse(o.URL); err == nil {
-		l.path = api.Path
+		l.base = api
 	}
 	return l
 }
@@ -79,8 +79,8 @@ const patience = time.Second
 
 // RoundTrip makes a call when its turn has come, or fails with the time of its next try.
 func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
-	method, ok := strings.CutPrefix(req.URL.Path, l.path)
-	if !ok { // the response_url of a click, which has limits of its own
+	method, ok := l.methodOf(req)
+	if !ok { // the response_url of a click, which has limits of its own, or the upload of a file
 		resp, err := l.next.RoundTrip(req)
 		if err == nil && isReply(req) {
 			replied(resp)
@@ -129,6 +129,13 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return resp, err
+}
+
+// methodOf returns the method of the Web API that a request calls. If the request calls no method, ok is false. The base
+// of the Web API may be the root of a host, so the host of a response_url may also be the host of the Web API.
+func (l *rateLimiter) methodOf(req *http.Request) (method string, ok bool) {
+	method, ok = strings.CutPrefix(req.URL.Path, l.base.Path)
+	return method, ok && req.URL.Host == l.base.Host && strings.Contains(method, ".") && !strings.Contains(method, "/")
 }
 
 // errRenewing says that a call must wait for the next bot token.

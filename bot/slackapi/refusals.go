@@ -41,6 +41,17 @@ func IsMetadataRefused(err error) bool {
 	return strings.HasPrefix(code, "invalid_metadata") || strings.HasPrefix(code, "metadata_")
 }
 
+// IsFileRefused reports whether an error says that Slack refused a file because of the file's type or size. Slack may
+// accept other files.
+func IsFileRefused(err error) bool {
+	switch ErrorCode(err) {
+	case "file_type_not_allowed", "blocked_file_type", "file_uploads_except_images_disabled", "file_upload_size_restricted", "snippet_too_large", "unknown_snippet_type",
+		"unknown_subtype":
+		return true
+	}
+	return false
+}
+
 // blockNamed matches Slack's name of a part of a block, such as [json-pointer:/blocks/0/type].
 var blockNamed = regexp.MustCompile(`\[json-pointer:(?:/view)?/blocks/(\d+)((?:/[^\]]*)?)\]`)
 

@@ -1,10 +1,13 @@
 package slackapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -90,5 +93,38 @@ func TestReplied(t *testing.T) {
 		if got, err := io.ReadAll(resp.Body); err != nil || string(got) != want {
 			t.Errorf("%q: %q, %v", body, got, err)
 		}
+	}
+}
+
+// The base of the Web API may be the root of a host. Even there, posts to response URLs and uploads of files are not
+// calls of the Web API: their answers are not JSON, and the rate limiter and the circuit breaker do not count them.
+func TestAPIAtTheRootOfAHost(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/commands/"):
+			_, _ = w.Write([]byte("ok"))
+		case strings.HasPrefix(r.URL.Path, "/upload/"):
+			_, _ = w.Write([]byte("OK - 5"))
+		default:
+			_, _ = w.Write([]byte(`{"ok":true,"channel":"C1","ts":"1.1"}`))
+		}
+	}))
+	defer srv.Close()
+	var counted []string
+	api := New(Options{
+		BotToken: "xoxb-1", URL: srv.URL, HTTP: srv.Client(), Log: slog.New(slog.DiscardHandler),
+		Count: func(_ context.Context, c Call) { counted = append(counted, c.Method) },
+	})
+	for range 6 {
+		if _, _, err := api.PostMessageContext(t.Context(), "C1", slack.MsgOptionText("x", false), slack.MsgOptionResponseURL(srv.URL+"/commands/T1/1/x", slack.ResponseTypeEphemeral)); err != nil {
+			t.Fatalf("a response URL: %v", err)
+		}
+		if err := api.UploadToURL(t.Context(), slack.UploadToURLParameters{UploadURL: srv.URL + "/upload/v1/F1.txt", Filename: "x.txt", Content: "hello"}); err != nil {
+			t.Fatalf("an upload: %v", err)
+		}
+	}
+	if _, _, err := api.PostMessageContext(t.Context(), "C1", slack.MsgOptionText("x", false)); err != nil || fmt.Sprint(counted) != "[chat.postMessage]" {
+		t.Errorf("a post: %v; counted: %v", err, counted)
 	}
 }

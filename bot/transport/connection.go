@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -34,6 +35,7 @@ type connection struct {
 	over    chan struct{} // closed when reading has ended
 	left    chan struct{} // closed when Slack wants a replacement
 	unacked sync.WaitGroup
+	greeted atomic.Bool // whether Slack has sent hello
 
 	writing sync.Mutex
 	mu      sync.Mutex // guards the deadline for reading, and the fields below
@@ -72,7 +74,8 @@ func connect(ctx context.Context, address string, client *http.Client) (*connect
 	return c, nil
 }
 
-func (c *connection) age() time.Duration { return time.Since(c.began) }
+// worked reports whether Slack has accepted the connection, and the connection has lasted for some time.
+func (c *connection) worked() bool { return c.greeted.Load() && time.Since(c.began) > steady }
 
 // extendDeadline extends the deadline for reading, because Slack has sent something.
 func (c *connection) extendDeadline() {

@@ -269,9 +269,8 @@ func (h *HTTP) deliver(r *http.Request, media string, body []byte) answer {
 	defer h.gate.leave()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), storeWait) // stores the delivery even if Slack has closed the connection
 	defer cancel()
-	payload, err := h.receive(ctx, Delivery{Kind: q.kind, Payload: q.payload, ReceivedAt: h.clock.Next(h.Now())})
+	payload, err := h.receive(ctx, Delivery{Kind: q.kind, Payload: q.payload, ReceivedAt: h.clock.Next(h.Now())}, &h.began)
 	if err != nil {
-		h.began.add()
 		return answer{status: http.StatusServiceUnavailable}
 	}
 	return answer{http.StatusOK, payload}

@@ -14,8 +14,8 @@ import (
 
 const (
 	sockets = 2 // number of connections: one stays up while the other is replaced
-	// A connection that lasts at least steady counts as one that worked. A connection that ends earlier counts as broken
-	// from the start.
+	// A connection that lasts at least steady counts as one that worked. A connection that ends earlier, or that Slack
+	// wants replaced earlier, counts as broken from the start.
 	steady            = time.Second
 	firstWait         = 100 * time.Millisecond // wait before the first retry; each further wait is twice the previous one
 	longestRetryPause = 30 * time.Second
@@ -100,8 +100,9 @@ type reader struct {
 }
 
 // keep maintains connection n until ctx ends or Slack refuses permanently. When Slack asks for a replacement, keep
-// opens the new connection while it reads the old one. keep reopens a broken connection immediately. If reopening
-// fails, keep retries with growing delays. keep also retries immediately when Slack answers after an outage.
+// opens the new connection while it reads the old one. keep reopens a broken connection immediately. If the new
+// connection can't be opened or does not work, keep retries with growing delays. keep also retries immediately when
+// Slack answers after an outage.
 func (r *reader) keep(ctx context.Context, n int) error {
 	defer func() { r.up.set(n, false, r.Now()) }()
 	for wait := firstWait; ; {
@@ -116,8 +117,9 @@ func (r *reader) keep(ctx context.Context, n int) error {
 			case <-once.Done():
 				c.stop()
 			}
-			if c.wasLeft() && ctx.Err() == nil {
+			if c.wasLeft() && c.worked() && ctx.Err() == nil {
 				anew()
+				wait = firstWait
 				continue
 			}
 		}
@@ -129,7 +131,7 @@ func (r *reader) keep(ctx context.Context, n int) error {
 		if err != nil {
 			r.missing(n, err)
 		}
-		if c != nil && c.age() > steady {
+		if c != nil && c.worked() {
 			wait = firstWait
 		} else {
 			pause(once, max(wait, delayOf(err))) // ends early when Retry is called
@@ -214,6 +216,7 @@ var kinds = map[string]store.InboxKind{
 func (r *reader) dispatch(n int, c *connection, f frame) {
 	switch f.Type {
 	case "hello":
+		c.greeted.Store(true)
 		if r.up.set(n, true, r.Now()) {
 			r.began.add()
 		}
@@ -222,6 +225,11 @@ func (r *reader) dispatch(n int, c *connection, f frame) {
 	case "disconnect":
 		if f.Reason == "link_disabled" {
 			r.Log.Error("Socket Mode was switched off for this app, so nothing is received: switch it on again on the app's page Socket Mode, or use COUNTERSIGN_TRANSPORT=http")
+			c.stop()
+			return
+		}
+		if f.Reason == "too_many_websockets" { // a refusal of this connection, and not a wish for a replacement
+			r.Log.Warn("Slack refused a connection, because this app has as many connections as Slack allows; trying again", "socket", n)
 			c.stop()
 			return
 		}
@@ -244,9 +252,8 @@ func (r *reader) dispatch(n int, c *connection, f frame) {
 
 // process makes a delivery durable, and then acknowledges it.
 func (r *reader) process(c *connection, envelope string, d Delivery) {
-	answer, err := r.receive(r.work, d)
+	answer, err := r.receive(r.work, d, &r.began)
 	if err != nil {
-		r.began.add()
 		return
 	}
 	if err := c.ack(envelope, answer); err != nil {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,9 @@ type fakeSlack struct {
 	ended  chan error
 
 	mu      sync.Mutex
-	refuses error // the error that Address returns
-	asked   int   // how often Address was called
+	refuses error  // the error that Address returns
+	asked   int    // how often Address was called
+	first   string // the first frame of a new socket; empty: hello
 }
 
 // refuse makes Slack answer requests for an address with an error. If the error is nil, Slack answers with an address.
@@ -41,8 +43,23 @@ func (s *fakeSlack) refuse(err error) (asked int) {
 func (s *fakeSlack) address(context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked++
+	if s.asked++; s.asked > 100 { // a loop without pauses would never end in faked time
+		return "", errFinal
+	}
 	return "ws://slack.test/", s.refuses
+}
+
+// begin sets the first frame of new sockets.
+func (s *fakeSlack) begin(first string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.first = first
+}
+
+func (s *fakeSlack) firstFrame() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.first, `{"type":"hello"}`)
 }
 
 // fakeSocket simulates Slack's side of one connection.
@@ -65,7 +82,7 @@ func inSocketMode(t *testing.T, r *recorder, test func(*fakeSlack)) {
 				return
 			}
 			k := &fakeSocket{conn: conn, acks: make(chan string, 100)}
-			k.send(`{"type":"hello"}`)
+			k.send(s.firstFrame())
 			s.opened <- k
 			defer close(k.acks)
 			for {
@@ -168,6 +185,24 @@ func TestSocketAcknowledgement(t *testing.T) {
 	})
 }
 
+// An event that could not be stored counts as a gap, because the bot can read missed messages in Slack. An interaction
+// that could not be stored does not count: Slack keeps no history of interactions.
+func TestGapsAreAboutEvents(t *testing.T) {
+	full := errors.New("no disk")
+	inSocketMode(t, &recorder{fail: map[string]error{`"a click"`: full, `"a message"`: full}}, func(s *fakeSlack) {
+		k, began := s.socket(), s.mode.Listening().Began
+		k.send(`{"type":"interactive","envelope_id":"E1","payload":"a click"}`)
+		synctest.Wait()
+		if n := s.mode.Listening().Began - began; n != 0 {
+			t.Errorf("an interaction counts as %d gaps", n)
+		}
+		s.deliver(k, "E2", `"a message"`)
+		if n := s.mode.Listening().Began - began; n != 1 {
+			t.Errorf("an event counts as %d gaps", n)
+		}
+	})
+}
+
 // Deliveries of one lane are passed to the handler one after the other, even if they come through different
 // connections. Lanes of other queues do not wait for these deliveries. The times of receipt give the order of arrival.
 func TestLaneOrder(t *testing.T) {
@@ -205,6 +240,7 @@ func TestReplacedConnection(t *testing.T) {
 	inSocketMode(t, r, func(s *fakeSlack) {
 		old := s.socket()
 		s.socket()
+		time.Sleep(2 * steady)
 		old.send(`{"type":"disconnect","reason":"warning"}`)
 		s.socket()
 		time.Sleep(farewell - time.Second)
@@ -220,6 +256,45 @@ func TestReplacedConnection(t *testing.T) {
 			t.Errorf("ready: %v; opened more: %d", s.mode.Ready(), len(s.opened))
 		}
 	})
+}
+
+// If the app has too many connections, Slack refuses a new one with a disconnect in place of hello. A refused
+// connection is closed, and the pauses between tries grow. The same is true if Slack asks for the replacement of a
+// connection as soon as it opens. Meanwhile, the other connection is read.
+func TestRefusedConnection(t *testing.T) {
+	for _, first := range []string{`{"type":"disconnect","reason":"too_many_websockets"}`, `{"type":"disconnect","reason":"refresh_requested"}`} {
+		inSocketMode(t, &recorder{}, func(s *fakeSlack) {
+			old, other := s.socket(), s.socket()
+			time.Sleep(2 * steady)
+			s.refuse(nil)
+			s.begin(first)
+			old.send(`{"type":"disconnect","reason":"warning"}`)
+			synctest.Wait()
+			time.Sleep(10 * time.Second)
+			n := s.refuse(nil)
+			if n < 6 || n > 8 {
+				t.Fatalf("%s: asked for an address %d times in ten seconds", first, n)
+			}
+			for range n {
+				refused := s.socket()
+				if _, ended := refused.acknowledged(); !ended && strings.Contains(first, "too_many") {
+					t.Errorf("%s: the connection is kept", first)
+				}
+			}
+			s.deliver(other, "E1", `"a 1"`)
+			if acks, _ := other.acknowledged(); acks != `{"envelope_id":"E1"}` || s.mode.Ready() != nil {
+				t.Errorf("%s: acknowledged: %s; ready: %v", first, acks, s.mode.Ready())
+			}
+			s.begin("")
+			time.Sleep(longestRetryPause)
+			s.socket()
+			s.refuse(nil)
+			time.Sleep(10 * time.Second)
+			if n := s.refuse(nil); n > 0 {
+				t.Errorf("%s: asked %d times although two connections are up", first, n)
+			}
+		})
+	}
 }
 
 // If nothing arrives on a connection, not even pings, the connection is replaced.

@@ -48,10 +48,15 @@ type Options struct {
 	Now     func() time.Time // the clock for the times of receipt
 }
 
-// receive makes a delivery durable. If receive returns an error, the delivery must not be acknowledged.
-func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error) {
+// receive makes a delivery durable. If receive returns an error, the delivery must not be acknowledged. An event that
+// could not be stored counts as a gap, because the bot can then read missed messages in Slack. Slack keeps no history of
+// other deliveries.
+func (o Options) receive(ctx context.Context, d Delivery, began *interruptions) (answer any, err error) {
 	answer, err = o.Handler.Receive(ctx, d)
 	if err != nil {
+		if d.Kind == store.InboxEvent {
+			began.add()
+		}
 		o.Log.ErrorContext(ctx, "a delivery could not be stored, so it is not acknowledged and Slack sends it again if it is an event", "kind", string(d.Kind), "error", err)
 	}
 	return answer, err
@@ -61,7 +66,7 @@ func (o Options) receive(ctx context.Context, d Delivery) (answer any, err error
 type Listening struct {
 	Open     time.Time // the last time at which deliveries were accepted
 	Received time.Time // everything that Slack sent before this time was received; for HTTP, this is the time of Slack's last request
-	Began    int       // how often listening began: at the start, and after each gap. A delivery that could not be stored counts as a gap
+	Began    int       // how often listening began: at the start, and after each gap. An event that could not be stored counts as a gap
 }
 
 // interruptions counts how often a transport began to listen.

@@ -31,8 +31,8 @@ var stateMutants = []mutant{
 	{
 		name: "deliveries are acknowledged before they are stored", first: true,
 		edits: []edit{{"bot/transport/socket_mode.go",
-			"	answer, err := r.receive(r.work, d)\n",
-			"	_ = c.ack(envelope, nil)\n	answer, err := r.receive(r.work, d)\n",
+			"	answer, err := r.receive(r.work, d, &r.began)\n",
+			"	_ = c.ack(envelope, nil)\n	answer, err := r.receive(r.work, d, &r.began)\n",
 		}},
 		by: []campaign{{pkg: "./bot/transport", run: "^TestSocketAcknowledgement$"}, {pkg: "./bot", run: "^TestFullDisk$"}, kills},
 	},

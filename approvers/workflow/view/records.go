@@ -140,6 +140,15 @@ func (v *Reader) TurnAt(ctx context.Context, team, channel, thread string) (turn
 	return turn, err
 }
 
+// HasConversation reports whether there is a conversation in a thread.
+func (v *Reader) HasConversation(ctx context.Context, team, channel, thread string) (bool, error) {
+	err := v.store.View(ctx, func(r store.Reader) error {
+		_, err := r.ConversationAt(store.Place(team, channel, thread))
+		return err
+	})
+	return err == nil, store.IgnoreNotFound(err)
+}
+
 // Unseen lists the runs whose outcome people must find out after a restoration from a backup. These are runs that were
 // in progress at the time of the backup, except runs of read-only tools, and runs whose outcome was unknown already.
 func (v *Reader) Unseen(ctx context.Context) (runs []approvers.Execution, err error) {

@@ -152,6 +152,26 @@ func TestEdit(t *testing.T) {
 	}
 }
 
+// If the form can't change any argument, it has no button, and says why. If the tool's schema changes while a form is
+// open, an error belongs to a field of this form.
+func TestEditOfFixedArguments(t *testing.T) {
+	tool := bottest.Tool("cancel_account", `{"type":"object","properties":{"user_id":{"type":"string"}}}`, approvers.Unprotected)
+	long := bottest.Request(`{"user_id":"` + strings.Repeat("x", 3100) + `"}`)
+	secret := bottest.Request(`{"user_id":"U1"}`)
+	secret.Secrets = []string{"user_id"}
+	for words, r := range map[string]approvers.Request{"too long to change": long, "hidden, so they can't be changed": secret} {
+		v := Modify(r, control.FormToken{}, tool, EditEffect{Submit: "Send"}, nil)
+		raw, err := json.Marshal(v)
+		if err != nil || v.Submit != nil || !strings.Contains(string(raw), words) {
+			t.Errorf("the form should have no button, and say %q: %s %v", words, raw, err)
+		}
+		_, faults := EditArgs(r, tool, filledIn(map[string]string{control.FieldReason: "no"}))
+		if len(faults) != 1 || faults[control.FieldReason] == "" {
+			t.Errorf("%s: %v", words, faults)
+		}
+	}
+}
+
 // An error about a value inside of a field keeps the value's path, and the whole error belongs to this field.
 func TestEditNested(t *testing.T) {
 	schema := `{"type":"object","properties":{"ref":{"type":"string"},"patient":{"type":"object","properties":{"id":{"type":"string"},"weight":{"type":"number","maximum":300}},"additionalProperties":false}},"additionalProperties":false}`

@@ -25,18 +25,20 @@ import (
 )
 
 // Modify returns a form with one field for each argument of a request's call. If the schema is too complex for such a
-// form, the arguments are edited as JSON. The button of the form names the effect of the change. If the form was filled
-// in before, the new form keeps the input and warns of invisible characters in it.
+// form, the arguments are edited as JSON. The button of the form names the effect of the change. If the form can't change
+// any argument, it has no button, and says why. If the form was filled in before, the new form keeps the input and warns
+// of invisible characters in it.
 func Modify(r approvers.Request, f control.FormToken, tool workflow.Tool, effect EditEffect, filled answers) slack.ModalViewRequest {
 	p := new(block.Builder)
 	fields := fieldsOf(tool.Schema, r.Args, r.Secrets)
 	raw := escapedJSON(r.Args)
 	p.Para(block.Say("You change what will run: ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)))
+	fixed := len(fields) > 0 && !slices.ContainsFunc(fields, func(f field) bool { return !f.stays() })
 	switch {
-	case fields == nil && len(argument.SecretsIn(r.Args, r.Secrets)) > 0:
+	case fields == nil && len(argument.SecretsIn(r.Args, r.Secrets)) > 0, fixed && slices.ContainsFunc(fields, func(f field) bool { return f.kind == fieldMasked }):
 		p.Para(block.Say("🔒 ").Strong("Some of these arguments are hidden, so they can't be changed in Slack.").Say(" Reject the call and say what should be different. The agent can then ask again."))
 		return Modal(Titles[control.ActModify], p)
-	case fields == nil && block.Width(raw) > slackapi.MaxInput:
+	case fields == nil && block.Width(raw) > slackapi.MaxInput, fixed:
 		p.Para(block.Say("⚠️ ").Strong("These arguments are too long to change in Slack.").Say(" Reject the call and say what should be different. The agent can then ask again."))
 		return Modal(Titles[control.ActModify], p)
 	}
@@ -206,11 +208,15 @@ func EditArgs(r approvers.Request, tool workflow.Tool, v answers) (args []byte, 
 	return args, nil
 }
 
+// firstBlock returns the block for an error that is about no single field.
 func firstBlock(fields []field) string {
 	for _, f := range fields {
 		if !f.stays() {
 			return f.blockID()
 		}
+	}
+	if fields != nil { // no field can be changed
+		return control.FieldReason
 	}
 	return control.FieldRaw
 }

@@ -30,15 +30,14 @@ func Reveal(r approvers.Request, f control.FormToken) slack.ModalViewRequest {
 func revealPages(r approvers.Request) []*block.Builder {
 	var pages []*block.Builder
 	var p *block.Builder
-	room, values := 0, 0
+	room := 0
 	for _, v := range argument.SecretsIn(r.Args, r.Secrets) {
 		for i, text := range markdown.Pages(valueText(v.Raw), MaxPageText) {
-			if room -= block.Width(text); p == nil || room < 0 || values == maxRevealed {
-				p, room, values = new(block.Builder), MaxPageText-block.Width(text), 0
+			if room -= block.Width(text); p == nil || room < 0 || len(p.Blocks) > maxRevealed {
+				p, room = new(block.Builder), MaxPageText-block.Width(text)
 				p.Para(new(block.RichText).Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)), block.Say("Only you see this. It is recorded that you looked."))
 				pages = append(pages, p)
 			}
-			values++
 			name := new(block.RichText).Strong(block.Name(v.Path))
 			if i > 0 {
 				name.Say(", continued")
@@ -60,8 +59,9 @@ func revealPages(r approvers.Request) []*block.Builder {
 	return pages
 }
 
-// maxRevealed is the maximum number of values on one page.
-const maxRevealed = 20
+// maxRevealed is the number of blocks with which a page is full. The last value of a page, with its warnings, may add
+// ten more blocks.
+const maxRevealed = 40
 
 // valueText lays out one value.
 func valueText(raw []byte) string {

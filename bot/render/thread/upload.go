@@ -65,9 +65,9 @@ func Attachment(f store.File, tool string) *block.Builder {
 	if f.Whole {
 		what = "a result that is too long for messages"
 	}
-	p.Para(block.Say("📎 ").Strong(block.Name(tool)).Say(" brought back " + what + ", which could not be put here, because Slack takes no files from this app:"))
+	p.Para(block.Say("📎 ").Strong(block.Name(tool)).Say(" brought back " + what + ", which could not be put here, because Slack did not take it:"))
 	p.Preformatted(block.Name(f.Name))
-	p.Para(block.Say(block.Shorten(block.OneLine(f.Type), block.MaxNameShown) + ", " + sizeOf(f.Size) + ". The operator of this bot can add the scope files:write; the file is kept as long as the conversation is."))
+	p.Para(block.Say(block.Shorten(block.OneLine(f.Type), block.MaxNameShown) + ", " + sizeOf(f.Size) + ". The operator of this bot finds Slack's reason in the log. The file is kept as long as the conversation is."))
 	return p
 }
 

@@ -281,8 +281,17 @@ func TestTenSocketsAndNoMore(t *testing.T) {
 		for range 10 {
 			b.dial()
 		}
-		if _, _, err := b.api.StartSocketModeContext(t.Context()); err == nil || err.Error() != "too_many_websockets" {
-			t.Fatalf("an eleventh socket: %v", err)
+		_, url, err := b.api.StartSocketModeContext(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, _ := b.open(url)
+		var frame obj
+		if err := conn.ReadJSON(&frame); err != nil || frame["type"] != "disconnect" || frame["reason"] != "too_many_websockets" {
+			t.Errorf("the first frame of an eleventh socket: %v, %v", frame, err)
+		}
+		if err := conn.ReadJSON(&frame); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+			t.Errorf("after the refusal: %v", err)
 		}
 	})
 }

@@ -24,15 +24,14 @@ var refusals struct {
 // undocumented lists codes that Slack's reference does not name for the method. Each code has the reason why the
 // workspace uses it. docs/workspace.md describes the same codes.
 var undocumented = map[string]string{
-	"api.test my_error":                         "the caller's own code comes back",
-	"apps.connections.open too_many_websockets": "Slack does not document the code for an eleventh socket",
-	"chat.postMessage cannot_dm_bot":            "seen with Slack when an app writes to another app",
-	"chat.postMessage invalid_thread_ts":        "seen with Slack for an invalid timestamp",
-	"chat.startStream thread_not_found":         "Slack does not document the code for a deleted thread",
-	"conversations.open cannot_dm_bot":          "seen with Slack",
-	"dnd.teamInfo too_many_users":               "Slack documents the limit of 50 people, but not the code",
-	"oauth.v2.access invalid_refresh_token":     "seen with Slack; its reference names the code only for tooling.tokens.rotate",
-	"views.publish user_not_found":              "Slack does not document the code for an unknown person",
+	"api.test my_error":                     "the caller's own code comes back",
+	"chat.postMessage cannot_dm_bot":        "seen with Slack when an app writes to another app",
+	"chat.postMessage invalid_thread_ts":    "seen with Slack for an invalid timestamp",
+	"chat.startStream thread_not_found":     "Slack does not document the code for a deleted thread",
+	"conversations.open cannot_dm_bot":      "seen with Slack",
+	"dnd.teamInfo too_many_users":           "Slack documents the limit of 50 people, but not the code",
+	"oauth.v2.access invalid_refresh_token": "seen with Slack; its reference names the code only for tooling.tokens.rotate",
+	"views.publish user_not_found":          "Slack does not document the code for an unknown person",
 }
 
 // TestMain compares every error code in the package's tests with Slack's reference. If all tests ran, TestMain also

@@ -24,7 +24,8 @@ var upgrader = websocket.Upgrader{
 	CheckOrigin: func(*http.Request) bool { return true },
 }
 
-// ServeSocket turns a request into a socket and serves it until it ends. hello is the first frame of the socket.
+// ServeSocket turns a request into a socket and serves it until it ends. hello is the first frame of the socket. If the
+// app already has MaxSockets sockets, the socket gets a disconnect message instead of hello, and is closed.
 func (h *Hub) ServeSocket(w http.ResponseWriter, r *http.Request, hello map[string]any) {
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
@@ -68,7 +69,7 @@ func (h *Hub) Refresh() {
 }
 
 func (h *Hub) disconnect(reason string, which []*socket) {
-	frame := wire.Encode(object{"type": "disconnect", "reason": reason, "debug_info": object{"host": "workspace"}})
+	frame := disconnection(reason)
 	for _, k := range which {
 		if reason == "warning" {
 			k.send(frame)
@@ -81,30 +82,41 @@ func (h *Hub) disconnect(reason string, which []*socket) {
 	}
 }
 
+// disconnection returns the frame with which Slack asks an app to disconnect.
+func disconnection(reason string) []byte {
+	return wire.Encode(object{"type": "disconnect", "reason": reason, "debug_info": object{"host": "workspace"}})
+}
+
 func (h *Hub) snapshot() []*socket {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.sockets)
 }
 
-// add registers a socket, sends hello, and delivers queued events. The caller then reads the socket, and removes the
-// socket at the end.
+// add registers a socket, sends hello, and delivers queued events. If the app has too many sockets, add refuses the
+// socket. The caller then reads the socket, and removes the socket at the end.
 func (h *Hub) add(k *socket, hello object) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || len(h.sockets) >= MaxSockets {
+	if h.closed {
 		return false
 	}
-	h.sockets = append(h.sockets, k)
-	hello["num_connections"] = len(h.sockets)
-	k.send(wire.Encode(hello))
+	refused := len(h.sockets) >= MaxSockets
+	if refused {
+		k.send(disconnection("too_many_websockets"))
+		k.send(nil) // tells the writer to close the socket after the frame
+	} else {
+		h.sockets = append(h.sockets, k)
+		hello["num_connections"] = len(h.sockets)
+		k.send(wire.Encode(hello))
+	}
 	k.done.Add(1)
 	h.running.Add(2)
 	go func() {
 		defer h.running.Done()
 		k.write(h.cfg.PingInterval)
 	}()
-	if !h.urls.Any() {
+	if !refused && !h.urls.Any() {
 		h.flush()
 	}
 	return true
