@@ -250,7 +250,7 @@ func pairs(list []member) []member {
 		}
 		both := member{name: names[0], shown: was.shown + changedTo + is.shown}
 		for _, line := range preview.Lines(was.text, is.text) {
-			both.below = append(both.below, bar+block.Visible(line))
+			both.below = append(both.below, bar+line[:2]+block.Visible(line[2:])) // the sign and its space are not the text's
 		}
 		list[at[0]] = both
 		list = slices.Delete(list, at[1], at[1]+1)

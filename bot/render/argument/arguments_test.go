@@ -77,6 +77,13 @@ old_str → new_str:
   │ + b⟨U+202E⟩
   │   
 path: /a`,
+		"{\"old_string\":\"" + strings.Repeat(" ", 16) + "if ok:\\n" + strings.Repeat(" ", 14) + "a()\\n" + strings.Repeat(" ", 16) + "x = 1\",\"new_string\":\"" +
+			strings.Repeat(" ", 16) + "if ok:\\n" + strings.Repeat(" ", 14) + "a()\\n" + strings.Repeat(" ", 16) + "x = 2\"}": `
+old_string → new_string:
+  │   ⟨16 spaces⟩if ok:
+  │                 a()
+  │ - ⟨16 spaces⟩x = 1
+  │ + ⟨16 spaces⟩x = 2`,
 		`{"old_string":"","new_string":"a\nb"}`: `
 old_string: ""
 new_string:
