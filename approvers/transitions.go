@@ -73,7 +73,8 @@ func (plan Plan) takes(p *Policy, r Request, d Decision) bool {
 	s, last := plan.Stages[d.Stage], d.Stage == len(plan.Stages)-1
 	asked := slices.Contains(s.Roles(), role.Name) || p.leadsTo(s, role.Name) || role.MaxRisk >= p.lowestCeiling(s)
 	blindly := r.Plan.Blind && !plan.Blind && r.MustReveal(p, d.By)
-	return ok && asked && !blindly && role.names(Identity{ID: d.By, Local: d.Local}) && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk) && !slices.Contains(plan.barred(), d.By)
+	member := role.names(Identity{ID: d.By, Local: d.Local}) && !slices.Contains(plan.barred(), d.By)
+	return ok && asked && !blindly && member && role.Covers(r.Tool) && (!last || role.MaxRisk >= plan.Risk)
 }
 
 // restart returns to the first stage. Earlier decisions no longer count.

@@ -37,7 +37,7 @@ func TestAppIsUnknown(t *testing.T) {
 			_, _ = io.WriteString(w, `{"ok":true,"url":"https://x.slack.com/","team_id":"T1","user_id":"U1","bot_id":"B1"}`)
 		}))
 		defer srv.Close()
-		me, err := New(Config{BotToken: "xoxb-1", APIURL: srv.URL + "/api/", Log: slog.New(slog.DiscardHandler)}).core.whoAmI(t.Context())
+		me, err := New(Config{BotToken: "xoxb-1", APIURL: srv.URL + "/api/", Log: slog.New(slog.DiscardHandler)}).whoAmI(t.Context())
 		if me.App != c.app || (err != nil) != c.fails || err == nil && me.User != "U1" {
 			t.Errorf("%s: %+v, %v", name, me, err)
 		}

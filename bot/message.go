@@ -65,12 +65,11 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 		u.Attached = strings.TrimSpace(b.attachments.read(ctx, row.ID, nameFor(who), e.Event.Files) + "\n\n" + b.viewedChannelNote(ctx, e.Event))
 	}
 	here := ephemeralReply{user: user, channel: e.Event.channelID(), thread: e.Event.ThreadTS}
-	told := u.Start
 	if u.Text == "" && u.Edited == "" {
 		if err := b.Intake.Done(ctx, row.ID, "no words in it"); err != nil {
 			return err
 		}
-		if told {
+		if u.Start {
 			b.ephemeral.reply(ctx, here, block.Say("There was nothing in your message for me to work on. Write what you need in the same message as the mention, for example: “refund order ORD-123”."))
 		}
 		return nil
@@ -80,7 +79,14 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 		return err
 	}
 	tracing.Belongs(ctx, tracing.Subject{Turn: result.Turn, Name: tracing.SpanMessage})
-	if result.Denied != nil && !result.Ignored && told {
+	b.reply(ctx, here, u, result, unnamed)
+	return nil
+}
+
+// reply tells the author of a message how the workflow took the message. The error unnamed is Slack's refusal to name
+// the channel, or nil.
+func (b *messageHandler) reply(ctx context.Context, here ephemeralReply, u workflow.IncomingMessage, result workflow.MessageResult, unnamed error) {
+	if result.Denied != nil && !result.Ignored && u.Start {
 		words := form.DeniedAskerText(result.Denied, u.Channel)
 		if result.Denied.Code == approvers.DeniedChannel && unnamed != nil { // the policy may allow the channel by its name, and Slack does not give this name to the bot
 			words = form.UnpermittedText()
@@ -93,7 +99,6 @@ func (b *messageHandler) handle(ctx context.Context, row store.Inbox, e envelope
 	if result.Turn != "" && !result.Stopped && !result.Queued && !result.Paused && !result.Duplicate {
 		b.statuses.show(ctx, result.Turn, false)
 	}
-	return nil
 }
 
 // isTaken reports whether the workflow may take a message: the message may begin a conversation, or there is a

@@ -197,10 +197,8 @@ func (h *hook) prepare() (err error) {
 // folders, folderOf returns an error, because the agent may use either of them.
 func (h *hook) folderOf(args json.RawMessage) (string, error) {
 	var values map[string]json.RawMessage
+	_ = json.Unmarshal(args, &values) // arguments that are no object name no folder
 	names := h.folders[strings.TrimPrefix(h.tool, h.Name+".")]
-	if json.Unmarshal(args, &values) != nil {
-		return h.event.folder, nil
-	}
 	folder := ""
 	for _, name := range names {
 		var own string
