@@ -137,7 +137,7 @@ func (b *explainer) explainRequests(ctx context.Context, words form.Explainer, w
 // concerns reports whether a request concerns a person. A request concerns its requester, the people who decided it,
 // and the people with a role that covers its tool.
 func concerns(r approvers.Request, who approvers.Identity, p *approvers.Policy) bool {
-	if slices.Contains(r.People(), who.ID) || slices.Contains(r.Facts.Requesters, who.ID) {
+	if slices.Contains(r.People(), who.ID) || who.Among(r.Facts.Requesters, r.Facts.Caller != nil) {
 		return true
 	}
 	return slices.ContainsFunc(p.Approvers, func(role approvers.Role) bool { return role.Covers(r.Tool) && role.Holds(who) })

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/view"
 	"countersign/bot/bottest"
 	"countersign/bot/render/control"
 	"countersign/bot/render/home"
@@ -334,5 +335,18 @@ func TestHomeWithThousand(t *testing.T) {
 	t.Logf("rows=%d read=%.1fms click_to_page=%.1fms (the best of five)", waiting, read.Seconds()*1e3, best.Seconds()*1e3)
 	if best > 3*time.Second {
 		t.Errorf("a page took %s", best)
+	}
+}
+
+// In an enterprise, the policy may name the owner of a client by the user id in the workspace. The client's requests are
+// the owner's own requests. Requests from a conversation name people only by their ids in the enterprise.
+func TestOwnRequestsByLocalID(t *testing.T) {
+	owner := approvers.Identity{ID: "E0001/W9", Local: "U0100"}
+	for name, caller := range map[string]*approvers.Caller{"a client's": {Name: "ci"}, "a conversation's": nil} {
+		r := &approvers.Request{Facts: approvers.AskFacts{Caller: caller, Requesters: []approvers.PersonID{"T0001/U0100"}}}
+		_, own := selectPending([]view.PendingItem{{Request: r}}, owner, bottest.Policy())
+		if (len(own) == 1) != (caller != nil) || concerns(*r, owner, bottest.Policy()) != (caller != nil) {
+			t.Errorf("%s request: %d items are the owner's own", name, len(own))
+		}
 	}
 }

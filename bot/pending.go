@@ -106,7 +106,7 @@ func selectPending(all []view.PendingItem, who approvers.Identity, p *approvers.
 		if decides(u, who, p) {
 			theirs = append(theirs, u)
 		}
-		if u.Execution == nil && u.Request != nil && slices.Contains(u.Request.Facts.Requesters, who.ID) {
+		if u.Execution == nil && u.Request != nil && who.Among(u.Request.Facts.Requesters, isCallers(u)) {
 			own = append(own, u)
 		}
 	}
@@ -158,9 +158,12 @@ func (b *pendingItems) line(ctx context.Context, list *home.WaitingList, u view.
 	return line(u, conv, messages), nil
 }
 
+// isCallers reports whether a client of the gateway made the call of an item.
+func isCallers(u view.PendingItem) bool { return u.Request != nil && u.Request.Facts.Caller != nil }
+
 // decides reports whether an item waits for a person.
 func decides(u view.PendingItem, who approvers.Identity, p *approvers.Policy) bool {
-	asked := slices.Contains(u.Turn.Requesters, who.ID)
+	asked := who.Among(u.Turn.Requesters, isCallers(u))
 	if u.Request == nil {
 		return asked
 	}
