@@ -157,7 +157,7 @@ func notRun(e approvers.Execution, why string) finished {
 // sentence returns the text of a tool's error for the model and for people.
 func sentence(err error, timeout time.Duration) string {
 	switch {
-	case errors.Is(err, errTimeUp):
+	case errors.Is(err, errTimeUp) && !errors.Is(err, ErrNotRun):
 		return fmt.Sprintf("it did not answer within %s", timeout)
 	case errors.Is(err, errPanic):
 		return errPanic.Error()
@@ -231,9 +231,9 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 }
 
 // ended returns the tool's error. If the tool's context has ended, the returned error also wraps the reason why the
-// context ended.
+// context ended, unless the tool says that it was not run.
 func ended(inner context.Context, err error) error {
-	if err != nil && inner.Err() != nil {
+	if err != nil && inner.Err() != nil && !errors.Is(err, ErrNotRun) {
 		return fmt.Errorf("%w: %w", context.Cause(inner), err)
 	}
 	return err
