@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -30,8 +31,8 @@ var ErrForm = errors.New("nobody was asked")
 
 // ask returns the function with which a running tool shows a form to the requester of the call. The run's timer is
 // paused while the form waits for an answer, because the form has its own time limit. When the run ends, the form
-// ends too.
-func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *runTimer) func(context.Context, Form) (Reply, error) {
+// ends too. If a person declines a form, the function sets refused.
+func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *runTimer, refused *atomic.Bool) func(context.Context, Form) (Reply, error) {
 	return func(ctx context.Context, f Form) (Reply, error) {
 		ask, err := formOf(f)
 		if err != nil {
@@ -61,11 +62,17 @@ func (a *Agent) ask(run, inner context.Context, e approvers.Execution, watch *ru
 		case approvers.ElicitationAccepted:
 			return Reply{Action: ReplyAccepted, Values: q.Values}, nil
 		case approvers.ElicitationDeclined:
+			refused.Store(true)
 			return Reply{Action: ReplyDeclined}, nil
 		}
 		return Reply{Action: ReplyCancelled}, nil
 	}
 }
+
+// declined is the error of a tool if a person has declined a form of the run.
+type declined struct{ error }
+
+func (d declined) Unwrap() error { return d.error }
 
 // whyEnded returns the reason why the wait for an answer ended, as a part of a sentence for people.
 func whyEnded(ctx context.Context) string {

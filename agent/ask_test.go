@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,5 +142,49 @@ func TestAdmits(t *testing.T) {
 		if err := Admits(schema, json.RawMessage(values)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", values, err, want)
 		}
+	}
+}
+
+// If an earlier try may have acted, and a person declines the tool's question in a later try, the tool does not ask
+// again: the outcome is unknown. If no earlier try may have acted, the tool's own error is the outcome.
+func TestDecliningEndsTheTries(t *testing.T) {
+	unsure := fmt.Errorf("the bank hung up: %w", ErrOutcomeUnknown)
+	nothing := errors.New("declined; nothing was done")
+	for _, c := range []struct {
+		name        string
+		state       approvers.ElicitationState
+		before, err error // the errors of the first try, before its question, and of each try with a question
+		runs, asks  int
+		want        []finished
+	}{
+		{"declined in the second try", approvers.ElicitationDeclined, unsure, nothing, 2, 1, []finished{{lost: true}}},
+		{"declined in the second try, and then cut off", approvers.ElicitationDeclined, unsure, unsure, 2, 1, []finished{{lost: true}}},
+		{"declined in the first try", approvers.ElicitationDeclined, nil, nothing, 1, 1, []finished{{result: nothing.Error()}}},
+		{"declined in the first try, and then cut off", approvers.ElicitationDeclined, nil, unsure, 1, 1, []finished{{lost: true}}},
+		{"declined, and then an answer", approvers.ElicitationDeclined, unsure, nil, 2, 1, []finished{{ok: true, result: "done"}}},
+		{"accepted", approvers.ElicitationAccepted, unsure, nothing, 5, 4, nil}, // the sixth claim is refused
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				runs, asks := 0, 0
+				a, d := runner(func(ctx context.Context, in Invocation) (string, error) {
+					if runs++; runs == 1 && c.before != nil {
+						return "", c.before
+					}
+					if _, err := in.Ask(ctx, Form{Text: "Really?", Schema: json.RawMessage(plainForm)}); err != nil {
+						return "", err
+					}
+					return "done", c.err
+				}, "set_price")
+				d.elicit = func(context.Context, string, workflow.Elicitation, func() string) (approvers.Elicitation, error) {
+					asks++
+					return approvers.Elicitation{State: c.state, Values: json.RawMessage(`{}`)}, nil
+				}
+				err := a.Run(t.Context(), due)
+				if err != nil || runs != c.runs || asks != c.asks || !reflect.DeepEqual(d.results, c.want) {
+					t.Errorf("%v; ran %d times, and asked %d times, want %d and %d; recorded %+v, want %+v", err, runs, asks, c.runs, c.asks, d.results, c.want)
+				}
+			})
+		})
 	}
 }

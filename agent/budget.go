@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ type modelRequest struct {
 	messages []openai.ChatCompletionMessage
 	authors  []approvers.PersonID
 	added    map[string]string // by call id: the JSON that the endpoint had added to the call
+	reasons  bool              // the model has sent reasoning in the turns of the request
 	tokens   int               // the estimated size of the input, including the tools
 	dropped  int               // how many turns were left out
 }
@@ -24,23 +26,50 @@ type modelRequest struct {
 // compose builds a request. budget limits the tokens of its messages. The tools' definitions don't count. The request
 // contains the newest consecutive turns that fit completely. The current turn is always kept. If the current turn alone
 // is too long, compose shortens the turn's tool results, beginning with the oldest, and marks the shortened results.
+// The model's reasoning gets only the room that is left: see remember.
 func compose(b workflow.Brief, tools []registered, budget int, now time.Time, last bool) modelRequest {
 	all := parts(b)
-	kept, dropped := fit(all, budget-systemTokens(b, all, now, last))
+	kept, room := fit(all, budget-systemTokens(b, all, now, last))
+	dropped := len(all) - len(kept)
+	added, reasons := remember(kept, room)
 	names, speakers := labels(kept)
 	first := openai.ChatCompletionMessage{
 		Role: openai.ChatMessageRoleSystem, Content: system(b, now, speakers, dropped > 0, last),
 	}
 	said := spoken(kept, names)
-	if over := messageTokens(first) + messagesTokens(said) - budget; over > 0 {
+	if over := messageTokens(first) + messagesTokens(said) + addedTokens(added) - budget; over > 0 {
 		shorten(said, over, runsOf(kept))
 	}
-	q := modelRequest{messages: append([]openai.ChatCompletionMessage{first}, said...), authors: authorsOf(kept), added: map[string]string{}, dropped: dropped}
-	for _, p := range kept {
-		maps.Copy(q.added, p.added)
-	}
-	q.tokens = toolsTokens(tools) + messagesTokens(q.messages)
+	q := modelRequest{messages: append([]openai.ChatCompletionMessage{first}, said...), authors: authorsOf(kept), added: added, reasons: reasons, dropped: dropped}
+	q.tokens = toolsTokens(tools) + messagesTokens(q.messages) + addedTokens(q.added)
 	return q
+}
+
+// remember adds the model's reasoning to the messages of the parts, beginning with the newest step, until a step does
+// not fit in room. The JSON that the endpoint had added to calls belongs to the step's reasoning. The current turn
+// keeps all this JSON, because some endpoints refuse the turn without it. remember returns the kept JSON by call id,
+// and whether the parts had any reasoning.
+func remember(kept []part, room int) (added map[string]string, reasons bool) {
+	added = map[string]string{}
+	full := false
+	for _, p := range slices.Backward(kept) {
+		for _, t := range slices.Backward(p.thoughts) {
+			size := estimate(t.text)
+			if p.current {
+				maps.Copy(added, t.added) // fit has counted it
+			} else {
+				size += addedTokens(t.added)
+			}
+			reasons = reasons || t.text != ""
+			if full = full || size > room; full {
+				continue
+			}
+			room -= size
+			p.messages[t.at].ReasoningContent = t.text
+			maps.Copy(added, t.added)
+		}
+	}
+	return added, reasons
 }
 
 // systemTokens returns the maximum size of the system message, in tokens.
@@ -49,21 +78,29 @@ func systemTokens(b workflow.Brief, all []part, now time.Time, last bool) int {
 	return perMessage + estimate(system(b, now, speakers, true, last))
 }
 
-// fit returns the newest turns whose total size is at most room tokens. The newest turn is always returned, even if
-// it is larger.
-func fit(all []part, room int) (kept []part, dropped int) {
-	for i := len(all) - 1; i >= 0; i-- {
-		room -= all[i].tokens()
-		if room < 0 && i < len(all)-1 {
-			return all[i+1:], i + 1
+// fit returns the newest turns whose total size is at most room tokens, and the room that is left. The newest turn is
+// always returned, even if it is larger. Then the room that is left is negative.
+func fit(all []part, room int) (kept []part, left int) {
+	from := len(all)
+	for from > 0 {
+		size := all[from-1].tokens()
+		if size > room && from < len(all) {
+			break
 		}
+		from, room = from-1, room-size
 	}
-	return all, 0
+	return all[from:], room
 }
 
-// tokens returns the maximum size of a turn in tokens, including the authors' names.
+// tokens returns the maximum size of a turn in tokens, including the authors' names. Of the thoughts, it counts only
+// the JSON that must stay.
 func (p part) tokens() int {
 	n := messagesTokens(p.messages)
+	for _, t := range p.thoughts {
+		if p.current {
+			n += addedTokens(t.added)
+		}
+	}
 	for _, a := range p.authors {
 		n += estimate(nameOf(a.id, a.name)) + estimate(a.id.User()) + 2
 	}

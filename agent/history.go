@@ -14,10 +14,18 @@ import (
 // part is one turn in the form that the model receives. A request contains a part completely or not at all.
 type part struct {
 	turn     string
+	current  bool // the turn is under way
 	messages []openai.ChatCompletionMessage
 	authors  []author          // the authors of the user messages; the index is the index in messages
 	runs     map[string]string // by the call id that the model receives: the executions with results in this part
-	added    map[string]string // by the same id: the JSON that the endpoint had added to the call
+	thoughts []thought         // not in messages, because they may be left out
+}
+
+// thought is the data that the endpoint needs back with a step, and that is neither text nor calls.
+type thought struct {
+	at    int               // the index of the step's message
+	text  string            // the model's reasoning
+	added map[string]string // by the call id that the model receives: the JSON that the endpoint had added to the call
 }
 
 type author struct {
@@ -47,11 +55,11 @@ func parts(b workflow.Brief) []part {
 		for end < len(b.Messages) && b.Messages[end].Turn == turn {
 			end++
 		}
-		p := part{turn: turn}
+		p := part{turn: turn, current: turn == b.Turn.ID}
 		for _, m := range b.Messages[i:end] {
 			p.add(m, b.Calls[turn], ids)
 		}
-		p.close(b.Turn.ID)
+		p.close()
 		if len(p.messages) > 0 {
 			out = append(out, p)
 		}
@@ -71,10 +79,11 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 		return
 	}
 	said := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: m.Text}
-	var added []string
+	var reasoning store.Reasoning
 	if m.Reasoning != nil {
-		said.ReasoningContent, added = m.Reasoning.Text, m.Reasoning.Calls
+		reasoning = *m.Reasoning
 	}
+	own := thought{at: len(p.messages), text: reasoning.Text}
 	var results []openai.ChatCompletionMessage
 	for _, c := range calls {
 		if c.Step != m.Step || m.Calls == 0 {
@@ -91,8 +100,8 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 		if c.Execution != "" {
 			p.runs = with(p.runs, id, c.Execution)
 		}
-		if c.Index < len(added) && added[c.Index] != "" {
-			p.added = with(p.added, id, added[c.Index])
+		if c.Index < len(reasoning.Calls) && reasoning.Calls[c.Index] != "" {
+			own.added = with(own.added, id, reasoning.Calls[c.Index])
 		}
 		results = append(results, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, Content: result, ToolCallID: id})
 	}
@@ -100,6 +109,9 @@ func (p *part) add(m store.Message, calls []store.Call, ids wireIDs) {
 		return
 	}
 	p.messages = append(append(p.messages, said), results...)
+	if own.text != "" || own.added != nil {
+		p.thoughts = append(p.thoughts, own)
+	}
 }
 
 // with returns m with one more entry. m may be nil.
@@ -124,8 +136,8 @@ func reasoningOf(source string, messages []store.Message) []store.Message {
 }
 
 // close ensures that an ended turn ends with a message of the agent.
-func (p *part) close(current string) {
-	if p.turn == current || len(p.messages) == 0 {
+func (p *part) close() {
+	if p.current || len(p.messages) == 0 {
 		return
 	}
 	if last := p.messages[len(p.messages)-1]; last.Role != openai.ChatMessageRoleAssistant {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +49,11 @@ func drawBrief(t *rapid.T) workflow.Brief {
 		}
 		for step := range rapid.IntRange(0, 3).Draw(t, "steps") {
 			n := rapid.IntRange(1, 3).Draw(t, "calls")
-			add(store.Message{Role: store.RoleAssistant, Step: step + 1, Text: text.Draw(t, "said"), Calls: n})
+			m := store.Message{Role: store.RoleAssistant, Step: step + 1, Text: text.Draw(t, "said"), Calls: n}
+			if rapid.Bool().Draw(t, "reasons") {
+				m.Reasoning = &store.Reasoning{Text: text.Draw(t, "reasoning"), Calls: []string{rapid.SampledFrom([]string{"", `{"s":"c2ln"}`}).Draw(t, "added")}}
+			}
+			add(m)
 			for k := range n {
 				b.Calls[turn] = append(b.Calls[turn], store.Call{
 					ID: fmt.Sprint("call_", i, step, k), Turn: turn, Step: step + 1, Index: k,
@@ -79,7 +85,12 @@ func TestEveryHistoryIsValid(t *testing.T) {
 		budget := rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000)).Draw(t, "budget")
 		a := New(Config{Tools: registry, Log: quiet, Model: strictConfig(strict)})
 		q := compose(b, a.offered(b), budget, a.Now(), false)
-		if _, err := a.model.ask(context.Background(), request("m", q, a.offered(b), false), a.Tools.named, noWords); err != nil {
+		plain := q // the strict endpoint knows no reasoning
+		plain.messages, plain.added, plain.reasons = slices.Clone(q.messages), nil, false
+		for i := range plain.messages {
+			plain.messages[i].ReasoningContent = ""
+		}
+		if _, err := a.model.ask(context.Background(), request("m", plain, a.offered(b), false), a.Tools.named, noWords); err != nil {
 			t.Fatalf("refused: %v", err)
 		}
 		checkPairs(t, q.messages)
@@ -99,9 +110,14 @@ func TestEveryHistoryIsValid(t *testing.T) {
 		if got := authorsOf(kept); !slices.Equal(got, q.authors) || len(q.authors) == 0 {
 			t.Fatalf("authors %v, want %v", q.authors, got)
 		}
-		if used := messagesTokens(q.messages); q.dropped > 0 && used > budget && len(kept) > 1 {
+		used := messagesTokens(q.messages) + addedTokens(q.added)
+		if used > budget && len(kept) > 1 {
 			t.Fatalf("%d tokens for a budget of %d, with %d turns", used, budget, len(kept))
 		}
+		if q.tokens != used+toolsTokens(a.offered(b)) {
+			t.Fatalf("the request counts %d tokens, want %d and the tools", q.tokens, used)
+		}
+		checkReasoning(t, kept, q, used > budget)
 		if strings.Contains(string(must(json.Marshal(q.messages))), "waiting words") {
 			t.Fatal("a waiting message is in the history")
 		}
@@ -129,6 +145,27 @@ func checkPairs(t *rapid.T, messages []openai.ChatCompletionMessage) {
 			var object map[string]any
 			if json.Unmarshal([]byte(c.Function.Arguments), &object) != nil {
 				t.Fatalf("arguments that are not an object: %.100s", c.Function.Arguments)
+			}
+		}
+	}
+}
+
+// checkReasoning checks that the history has the reasoning of the newest steps without gaps, and all signatures of the
+// current turn. A history that is too long has no reasoning.
+func checkReasoning(t *rapid.T, kept []part, q modelRequest, over bool) {
+	gap, at := false, len(q.messages)
+	for _, p := range slices.Backward(kept) {
+		at -= len(p.messages)
+		for _, th := range slices.Backward(p.thoughts) {
+			got := q.messages[at+th.at].ReasoningContent
+			if got != "" && (gap || over || got != th.text) {
+				t.Fatalf("%d bytes of reasoning in message %d: a newer step has lost its own, or the history is too long", len(got), at+th.at)
+			}
+			gap = gap || got != th.text
+			for id, added := range th.added {
+				if got := q.added[id]; got != "" && got != added || got == "" && p.current {
+					t.Fatalf("the call %q has the signature %q, want %q", id, got, added)
+				}
 			}
 		}
 	}
@@ -286,5 +323,83 @@ func TestTheTurnUnderWayIsShortenedLast(t *testing.T) {
 	q = compose(b, nil, 10, time.Now(), false)
 	if len(q.messages[3].Content) > 700 || len(q.messages[4].Content) > 700 {
 		t.Error("not everything was shortened")
+	}
+}
+
+// The model's reasoning takes only the room that the rest of the history leaves, and the newest reasoning goes first.
+// So the reasoning of a long turn shortens no result, and the reasoning of earlier turns pushes out no turn.
+func TestReasoningGivesWay(t *testing.T) {
+	const steps, size = 5, 5250
+	turn := func(reasoning int) workflow.Brief {
+		b := asked("look")
+		for i := range steps {
+			b.Messages = append(b.Messages, store.Message{
+				Turn: "turn_1", Role: store.RoleAssistant, State: store.MessageTaken, Step: i + 1, Calls: 1,
+				Reasoning: &store.Reasoning{Text: strings.Repeat("0123456789", reasoning/10), Calls: []string{`{"s":"` + strings.Repeat("s", 100) + `"}`}},
+			})
+			b.Calls["turn_1"] = append(b.Calls["turn_1"], store.Call{
+				ID: fmt.Sprint("call_", i), ModelID: fmt.Sprint("c", i), Step: i + 1, Tool: "set_price", Args: "{}", Outcome: approvers.OutcomeExecuted, Result: strings.Repeat("r", size),
+			})
+		}
+		return b
+	}
+	for _, c := range []struct {
+		reasoning, budget int
+		kept              int // how many of the steps keep their reasoning
+		whole             bool
+	}{{1000, 24_000, 5, true}, {24_000, 24_000, 2, true}, {60_000, 24_000, 1, true}, {60_000, 9000, 0, true}, {24_000, 5000, 0, false}} {
+		b := turn(c.reasoning)
+		q := compose(b, nil, c.budget, time.Now(), false)
+		var kept []int
+		for i, m := range q.messages {
+			if m.ReasoningContent != "" {
+				kept = append(kept, i)
+			}
+			if m.Role == openai.ChatMessageRoleTool && (len(m.Content) == size) != c.whole && (c.whole || i == 3) {
+				t.Errorf("%d bytes of reasoning, budget %d: the result %d has %d bytes", c.reasoning, c.budget, i, len(m.Content))
+			}
+		}
+		if len(kept) != c.kept || c.kept > 0 && kept[0] != 2+2*(steps-c.kept) {
+			t.Errorf("%d bytes of reasoning, budget %d: the messages %v have reasoning, want the last %d", c.reasoning, c.budget, kept, c.kept)
+		}
+		if q.tokens > c.budget || len(q.added) != steps {
+			t.Errorf("%d bytes of reasoning, budget %d: %d tokens, %d signatures", c.reasoning, c.budget, q.tokens, len(q.added))
+		}
+	}
+	b := asked("and now?")
+	var before []store.Message
+	for i := range 20 {
+		before = append(before,
+			store.Message{Turn: fmt.Sprint("turn_a", i), Role: store.RoleUser, State: store.MessageTaken, Author: "T1/U1", AuthorName: "Ana", Text: "a question"},
+			store.Message{Turn: fmt.Sprint("turn_a", i), Role: store.RoleAssistant, State: store.MessageTaken, Text: "an answer", Reasoning: &store.Reasoning{Text: strings.Repeat("0123456789", 4000)}})
+	}
+	b.Messages = append(before, b.Messages...)
+	if q := compose(b, nil, 48_000, time.Now(), false); q.dropped != 0 || q.tokens > 48_000 || q.messages[40].ReasoningContent == "" || q.messages[2].ReasoningContent != "" {
+		t.Errorf("%d of 20 turns were left out; %d tokens", q.dropped, q.tokens)
+	}
+}
+
+// If an endpoint refuses a history as too long, the next request has less reasoning. If no reasoning fits, the
+// messages of the model still have the field, because some endpoints require it.
+func TestReasoningGivesWayToARefusal(t *testing.T) {
+	b := asked("look")
+	b.Messages = append(b.Messages, store.Message{
+		Turn: "turn_1", Role: store.RoleAssistant, State: store.MessageTaken, Step: 1, Calls: 1,
+	})
+	b.Calls["turn_1"] = []store.Call{{ID: "call_1", ModelID: "c1", Step: 1, Tool: "set_price", Args: "{}", Outcome: approvers.OutcomeExecuted, Result: "ok"}}
+	var bodies []string
+	a := newAgent(&fakeWorkflow{brief: b}, tripper(func(r *http.Request) (*http.Response, error) {
+		bodies = append(bodies, string(must(io.ReadAll(r.Body))))
+		if len(bodies) == 1 {
+			return answers(400, nil, strings.NewReader(`{"error":{"code":"context_length_exceeded","message":"too long"}}`))(r)
+		}
+		return answers(200, nil, strings.NewReader(stream(delta(says("Done."), "stop"))))(r)
+	}))
+	b.Messages[1].Reasoning = &store.Reasoning{Source: a.model.source("m"), Text: strings.Repeat("Hm. ", 10_000)}
+	if _, _, err := a.answer(t.Context(), b, false, noWords); err != nil || len(bodies) != 2 {
+		t.Fatalf("%v; %d requests", err, len(bodies))
+	}
+	if !strings.Contains(bodies[0], "Hm. Hm.") || strings.Contains(bodies[1], "Hm. Hm.") || !strings.Contains(bodies[1], `"reasoning_content":""`) {
+		t.Errorf("%d and %d bytes", len(bodies[0]), len(bodies[1]))
 	}
 }

@@ -113,10 +113,11 @@ type callPiece struct {
 	Added json.RawMessage `json:"extra_content,omitempty"` // such as the signatures of Gemini, which must come back with the call
 }
 
-// chatRequest is a request to the model. go-openai does not know the field added.
+// chatRequest is a request to the model. go-openai does not know the fields added and reasons.
 type chatRequest struct {
 	openai.ChatCompletionRequest
-	added map[string]string // by the id of a call in the history: the JSON that the endpoint had added to the call
+	added   map[string]string // by the id of a call in the history: the JSON that the endpoint had added to the call
+	reasons bool              // the model's messages in the history need the field reasoning_content
 }
 
 // source identifies the endpoint and one of its models in stored messages.
@@ -130,7 +131,7 @@ func (c *client) source(model string) string {
 func (c *client) ask(ctx context.Context, r chatRequest, named func(string) string, write func(string)) (reply, error) {
 	w := newWatch(ctx, c.Timeout, c.Idle)
 	defer w.stop()
-	n := &notes{alive: w.alive, added: r.added}
+	n := &notes{alive: w.alive, added: r.added, reasons: r.reasons}
 	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r.ChatCompletionRequest, write)
 	if ctx.Err() != nil {
 		return reply{}, ctx.Err()

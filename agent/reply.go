@@ -29,6 +29,9 @@ func (r reply) spent(q modelRequest) int {
 		return r.tokens
 	}
 	n := q.tokens + estimate(r.text)
+	if r.reasoning != nil {
+		n += estimate(r.reasoning.Text)
+	}
 	for _, c := range r.calls {
 		n += estimate(c.Tool) + estimate(c.Args)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"countersign/approvers"
@@ -41,7 +42,8 @@ const patience = 10 * time.Second
 // A run of a read-only tool without an answer counts as failed. Any other run without an answer is not recorded as a
 // failure, because after a failure, the model could make the call again. The run of an idempotent tool is claimed again
 // and retried with the same key, up to the workflow's limit. After the first try, an error never counts as a failure,
-// because the first try may have acted. For an unprotected tool, people are asked for the outcome.
+// because the first try may have acted. If a person has declined a question of the tool, the run is not retried,
+// because the tool would ask again. Then people are asked for the outcome, as for an unprotected tool.
 // A run that is interrupted by a shutdown stays in the state executing, and the next process applies the same rules. A
 // pause interrupts a run without a grace period. After the pause, a read-only or idempotent tool runs again. When a
 // person stops the turn, its runs are also interrupted without a grace period, and they are not retried. If a stopped
@@ -78,7 +80,7 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 			return ctx.Err()
 		}
 		log.WarnContext(ctx, "the outcome of a run is unknown", "try", e.Tries, "error", err)
-		if e.Effect == approvers.Unprotected || stopped(ctx) {
+		if e.Effect == approvers.Unprotected || stopped(ctx) || errors.As(err, new(declined)) {
 			return a.record(ctx, e.ID, finished{lost: true})
 		}
 		if !sleep(ctx, time.Second<<min(e.Tries-1, 3)) {
@@ -155,7 +157,7 @@ func notRun(e approvers.Execution, why string) finished {
 // sentence returns the text of a tool's error for the model and for people.
 func sentence(err error, timeout time.Duration) string {
 	switch {
-	case errors.Is(err, errTimeUp):
+	case errors.Is(err, errTimeUp) && !errors.Is(err, ErrNotRun):
 		return fmt.Sprintf("it did not answer within %s", timeout)
 	case errors.Is(err, errPanic):
 		return errPanic.Error()
@@ -165,7 +167,13 @@ func sentence(err error, timeout time.Duration) string {
 
 // call calls the tool's function, waits for it, and returns its result. The tool gets a context of its own. When ctx
 // ends, the tool's context ends after the grace period. A pause or a stop ends the tool's context immediately.
-func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (string, []workflow.File, error) {
+func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, log *slog.Logger) (text string, files []workflow.File, err error) {
+	var refused atomic.Bool
+	defer func() {
+		if err != nil && refused.Load() {
+			err = declined{err}
+		}
+	}()
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	watch := newRunTimer(t.Timeout, func() { cancel(errTimeUp) })
@@ -199,7 +207,7 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 	bags := new(attachments)
 	defer bags.take()
 	in.Attach = bags.attach
-	in.Ask = a.ask(ctx, inner, e, watch)
+	in.Ask = a.ask(ctx, inner, e, watch, &refused)
 	a.running.Go(func() {
 		text, err := protect(inner, t, in, log)
 		answers <- answer{text, err}
@@ -223,9 +231,9 @@ func (a *Agent) call(ctx context.Context, t registered, e approvers.Execution, l
 }
 
 // ended returns the tool's error. If the tool's context has ended, the returned error also wraps the reason why the
-// context ended.
+// context ended, unless the tool says that it was not run.
 func ended(inner context.Context, err error) error {
-	if err != nil && inner.Err() != nil {
+	if err != nil && inner.Err() != nil && !errors.Is(err, ErrNotRun) {
 		return fmt.Errorf("%w: %w", context.Cause(inner), err)
 	}
 	return err

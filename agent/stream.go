@@ -10,7 +10,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +34,7 @@ var (
 // not return.
 type notes struct {
 	added       map[string]string // see chatRequest
+	reasons     bool              // see chatRequest
 	status      int
 	contentType string
 	retryAfter  string
@@ -62,7 +62,7 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 		n = &notes{}
 	}
 	if r.Method == http.MethodPost {
-		if err := complete(r, n.added); err != nil {
+		if err := complete(r, n.added, n.reasons); err != nil {
 			return nil, err
 		}
 	}
@@ -84,12 +84,13 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// complete changes the messages of the model that are in a request's history. added is the field of chatRequest.
+// complete changes the messages of the model that are in a request's history. added and reasons are the fields of
+// chatRequest.
 //
 // go-openai omits empty texts. But some servers refuse a message without content, and some refuse null. So complete adds
-// an empty text. If the history has reasoning, a server may require reasoning in each message of the model, so complete
+// an empty text. If the model has sent reasoning, a server may require reasoning in each message of the model, so complete
 // also adds an empty reasoning.
-func complete(r *http.Request, added map[string]string) error {
+func complete(r *http.Request, added map[string]string, reasons bool) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err
@@ -99,7 +100,6 @@ func complete(r *http.Request, added map[string]string) error {
 	if err := errors.Join(json.Unmarshal(body, &request), json.Unmarshal(request["messages"], &messages)); err != nil {
 		return err
 	}
-	reasons := slices.ContainsFunc(messages, func(m map[string]json.RawMessage) bool { return m["reasoning_content"] != nil })
 	for _, m := range messages {
 		if string(m["role"]) != `"assistant"` {
 			continue

@@ -131,7 +131,7 @@ func request(model string, q modelRequest, tools []registered, last bool) chatRe
 	if last && len(tools) > 0 {
 		r.ToolChoice = "none"
 	}
-	return chatRequest{r, q.added}
+	return chatRequest{r, q.added, q.reasons}
 }
 
 // budget returns the token budget for the messages of a request to a model. taken is the size of the tools. If the model

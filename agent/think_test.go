@@ -159,6 +159,18 @@ func TestReasoningGoesBack(t *testing.T) {
 	}
 }
 
+// If the endpoint does not count tokens, the estimate for a step includes the reasoning that the model wrote.
+func TestReasoningIsSpent(t *testing.T) {
+	r := reply{text: strings.Repeat("a", 40), reasoning: &store.Reasoning{Text: strings.Repeat("b", 400)}}
+	if got := r.spent(modelRequest{tokens: 1000}); got != 1110 {
+		t.Errorf("%d tokens, want 1110", got)
+	}
+	r.tokens = 7
+	if got := r.spent(modelRequest{tokens: 1000}); got != 7 {
+		t.Errorf("%d tokens, want the endpoint's count", got)
+	}
+}
+
 func sameJSON(a, b string) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)

@@ -46,6 +46,15 @@ func messagesTokens(all []openai.ChatCompletionMessage) int {
 	return n
 }
 
+// addedTokens counts the JSON that the endpoint had added to calls.
+func addedTokens(added map[string]string) int {
+	n := 0
+	for _, json := range added {
+		n += estimate(json)
+	}
+	return n
+}
+
 func toolsTokens(tools []registered) int {
 	n := 0
 	for _, t := range tools {

@@ -40,7 +40,7 @@ func TestNotRun(t *testing.T) {
 	}
 }
 
-// If a run ends before its request is sent, it is recorded as not run. A run that a pause ended is an exception if it
+// If a run ends before its request is sent, it is recorded as not run, with the text of the tool's error. A run that a pause ended is an exception if it
 // can be repeated: it runs after the pause.
 func TestNotSent(t *testing.T) {
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestNotSent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, d := runner(func(ctx context.Context, _ Invocation) (string, error) {
 					<-ctx.Done()
-					return "", NotSent(ctx, c.effect, errors.New("it waited for the server"))
+					return "", NotSent(ctx, c.effect, fmt.Errorf("it waited for the server: %w", context.Cause(ctx)))
 				}, c.tool)
 				ctx, interrupt, done := workflow.Interruptible(t.Context())
 				defer done()
@@ -75,6 +75,13 @@ func TestNotSent(t *testing.T) {
 				}
 				if e := d.execution; e.State != c.want || e.Unrun != (c.want == approvers.ExecutionFailed) || d.putBack != c.putBack {
 					t.Errorf("%s, not run: %t, put back %d times", e.State, e.Unrun, d.putBack)
+				}
+				cause := c.cause
+				if cause == nil {
+					cause = errTimeUp
+				}
+				if want := "it was not run: it waited for the server: " + cause.Error(); c.putBack == 0 && (len(d.results) != 1 || d.results[0].result != want) {
+					t.Errorf("recorded %+v, want %q", d.results, want)
 				}
 			})
 		})

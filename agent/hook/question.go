@@ -30,10 +30,13 @@ var (
 func (h *hook) answerCommand() string {
 	words := slices.Concat(h.program, []string{"answer"})
 	if !plainPath.MatchString(words[0]) {
-		words[0] = "'" + strings.ReplaceAll(words[0], "'", `'\''`) + "'"
+		words[0] = Quote(words[0])
 	}
 	return strings.Join(words, " ")
 }
+
+// Quote quotes a path for a POSIX shell.
+func Quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 // asked reports whether the agent must first answer an approver's question. In the profile comfort, the approver is
 // the agent's user, so asked returns false.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,8 +14,9 @@ import (
 // exact arguments below the preview.
 const (
 	maxDiff     = 300
-	maxDiffWord = 60 // characters of one changed piece
-	maxDiffs    = 4  // number of changes that are shown; the others are only counted
+	maxDiffWord = 60   // characters of one changed piece
+	maxDiffs    = 4    // number of changes that are shown; the others are only counted
+	maxPath     = 4096 // bytes of a value that may be a path
 	// maxDiffSize limits the table of a comparison, in cells. Filling a table of this size takes about 2 ms.
 	maxDiffSize = 250_000
 )
@@ -65,8 +67,28 @@ func blank(v any) bool {
 	return null || fmt.Sprint(v) == ""
 }
 
+// pathLike matches a value that is probably the path of a file.
+var pathLike = regexp.MustCompile(`^[\p{L}\p{N}._~@+-]*(/[\p{L}\p{N}._~@+-]*)+$`)
+
 // piece writes one value for a sentence: on one line, and shortened if the value is long.
-func piece(v any) string { return cut(fmt.Sprint(v), maxDiffWord) }
+func piece(v any) string {
+	text := fmt.Sprint(v)
+	if len(text) > maxDiffWord && len(text) <= maxPath && pathLike.MatchString(text) {
+		return pathPiece(text)
+	}
+	return cut(text, maxDiffWord)
+}
+
+// pathPiece writes a path as piece does. A long path loses its beginning, so that the name of the file stays.
+func pathPiece(path string) string {
+	path = path[max(0, len(path)-maxDiffWord*utf8.UTFMax*4):] // the rest is cut off anyway
+	runes := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(path, "")), " "))
+	if len(runes) <= maxDiffWord {
+		return string(runes)
+	}
+	end := string(runes[len(runes)-maxDiffWord+1:])
+	return "…" + end[max(0, strings.Index(end, "/")):]
+}
 
 // cut writes a text on one line, with at most the given number of characters.
 func cut(text string, most int) string {

@@ -50,7 +50,7 @@ func patch(v any) (string, error) {
 
 // says describes the change of one file.
 func (f filePatch) says(withLines bool) string {
-	name, counts := piece(f.path), f.counts()
+	name, counts := pathPiece(f.path), f.counts()
 	switch f.marker {
 	case patchDelete:
 		return "deletes " + name
@@ -58,7 +58,7 @@ func (f filePatch) says(withLines bool) string {
 		name = "new file " + name
 	}
 	if f.moved != "" {
-		name = "moves " + name + " to " + piece(f.moved)
+		name = "moves " + name + " to " + pathPiece(f.moved)
 	}
 	if counts == "" {
 		return name

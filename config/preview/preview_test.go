@@ -41,6 +41,28 @@ func TestPatch(t *testing.T) {
 	}
 }
 
+// A long path loses its beginning, because the name of the file is at its end. Every other long value loses its end.
+func TestLongPathsKeepTheName(t *testing.T) {
+	deep := "/" + strings.Repeat("srv/", 14)
+	short := "…/" + strings.Repeat("srv/", 12) + "etc/passwd"
+	args := map[string]any{
+		"patch": "*** Begin Patch\n*** Update File: " + deep + "etc/passwd\n*** Move to: a b/" + deep + "etc/passwd\n+x\n*** Delete File: a/" + strings.Repeat("x", 70) + "\n*** End Patch",
+		"old":   deep + "etc/passwd", "new": deep + "etc/shadow",
+		"url": "https://shop.example/" + deep, "words": "rm -rf " + deep, "none": "", "tail": strings.Repeat("x/", 1000) + "etc",
+	}
+	for template, want := range map[string]string{
+		"{{patch .patch}}":      "moves " + short + " to " + short + ": 1 line added: + x; deletes …" + strings.Repeat("x", 59),
+		"{{diff .old .new}}":    short + " → " + strings.Replace(short, "passwd", "shadow", 1),
+		"{{diff .none .url}}":   "new: https://shop.example/" + deep[:38] + "…",
+		"{{diff .none .words}}": "new: rm -rf " + deep[:52] + "…",
+		"{{diff .none .tail}}":  "new: …" + strings.Repeat("/x", 27) + "/etc",
+	} {
+		if got, err := compiled(t, template).Render(args); err != nil || got != want {
+			t.Errorf("%s:\n got %s, %v\nwant %s", template, got, err, want)
+		}
+	}
+}
+
 func TestPreview(t *testing.T) {
 	args := map[string]any{
 		"order_id": "ORD-123", "amount": 49.99, "currency": "USD", "big": 1234567.5, "note": nil, "count": 1.0, "many": 12500.0, "due": "2026-03-31",

@@ -204,7 +204,7 @@ func deadlineOf(command string) time.Duration {
 	return d
 }
 
-// programOf returns the path of the program in a command. A quoted path has the form that the function quote writes.
+// programOf returns the path of the program in a command. A quoted path has the form that hook.Quote writes.
 func programOf(command string) string {
 	if rest, ok := strings.CutPrefix(command, "'"); ok {
 		program, _, _ := strings.Cut(rest, "' ")

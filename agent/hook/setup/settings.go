@@ -182,7 +182,7 @@ const orDeny = "|| { echo 'The hook of Countersign failed, so the call was denie
 // code denies the call. If the process crashes in the profile comfort, the agent's dialog decides.
 func (t Target) command(event string) string {
 	f := forms[t.Agent.Name]
-	parts := []string{quote(t.Program[0])}
+	parts := []string{hook.Quote(t.Program[0])}
 	parts = append(parts, t.Program[1:]...)
 	parts = append(parts, t.Agent.Name)
 	if f.named {
@@ -197,9 +197,6 @@ func (t Target) command(event string) string {
 	}
 	return strings.Join(parts, " ")
 }
-
-// quote quotes a path for a POSIX shell.
-func quote(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 // element returns the element for the list of an event's hooks.
 func (t Target) element(event string) any {
