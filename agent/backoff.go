@@ -31,7 +31,7 @@ func (r Retry) withDefaults() Retry {
 // next returns the delay before the next call. If the call must not be repeated, next returns false. failures is the
 // number of earlier failures in the turn.
 func (r Retry) next(turn string, failures int, f *failure) (time.Duration, bool) {
-	if !f.worth || failures+1 >= r.Tries || f.after > r.Longest {
+	if !f.worth || failures+1 >= r.Tries || f.slow && failures > 0 || f.after > r.Longest {
 		return 0, false
 	}
 	pause := float64(r.First)

@@ -52,6 +52,7 @@ var sentences = map[cause]string{
 type failure struct {
 	cause  cause
 	worth  bool          // a repetition of the call may succeed
+	slow   bool          // the call took the whole time of an answer, so only one more call is worth the wait
 	after  time.Duration // the delay that the server asks for
 	detail error         // the error for the log
 }
@@ -67,7 +68,7 @@ func never(c cause, detail string) *failure { return &failure{cause: c, detail: 
 // classify maps a failed request to a failure. If there was a response, n has notes on the response.
 func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 	if why := context.Cause(ctx); errors.Is(why, errIdle) || errors.Is(why, errSlow) {
-		return &failure{cause: causeDown, worth: true, detail: why}
+		return &failure{cause: causeDown, worth: true, slow: errors.Is(why, errSlow), detail: why}
 	}
 	status, code, text := n.status, "", err.Error()
 	var api *openai.APIError

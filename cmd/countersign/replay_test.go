@@ -43,7 +43,7 @@ func TestStoredFixtures(t *testing.T) {
 	want := []string{
 		"issue_refund by [U0100], with [U0100]: ask, high, [team-lead]",
 		"issue_refund by [U0100], with [U0100]: ask, high, [team-lead]",
-		"search_orders by [U0002], with []: auto, low, []",
+		"search_orders by [U0002], with [U0002]: auto, low, []",
 		"issue_refund by [U0100], with [U0002 U0100]: ask, high, [finance-director]",
 		"update_shipping_address by [U0100], with [U0002 U0100]: auto, medium, []",
 		"update_shipping_address by [U0100], with [U0002 U0100]: auto, medium, []",

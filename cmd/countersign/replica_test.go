@@ -435,6 +435,7 @@ var databaseAway = []string{
 	"a delivery could not be stored, so it is not acknowledged",
 	"a tool ran, but its result could not be recorded yet",
 	"the history can't be sealed",
+	"signed heads of the history can't be shipped",
 }
 
 // sealedHeads returns the number of heads in the store, and reports whether they cover every record.

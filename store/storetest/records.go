@@ -86,6 +86,7 @@ func keepAll(h *harness, rough bool) {
 	keep(h, setting, setting2, store.Tx.PutSetting, func(r store.Reader) (store.Setting, error) { return r.Setting(setting.Key) })
 
 	policy, policy2 := fill[store.Policy](rough), fill[store.Policy](false)
+	policy.Content, policy2.Content = approvers.SumOf([]byte(policy.Load)).String(), approvers.SumOf([]byte(policy2.Load)).String()
 	policy2.Version = 1
 	keep(h, policy, policy2, func(tx store.Tx, p store.Policy) error { return tx.PutPolicy(p, []byte(p.Load)) }, store.Reader.Policy)
 
