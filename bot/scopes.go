@@ -118,6 +118,7 @@ func (p *Permissions) watch(ctx context.Context) {
 		select {
 		case <-p.changed:
 			p.Log.InfoContext(ctx, "the scopes of the bot token have changed", "scopes", p.api.Scopes())
+			p.users.ForgetGroups()
 			p.examine(ctx)
 		case <-waiting.Done():
 			if ctx.Err() == nil && len(p.missing()) > 0 {

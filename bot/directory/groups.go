@@ -324,7 +324,13 @@ func (d *Users) Invalidate(event, user string) {
 	case "dnd_updated_user":
 		d.quiet.forget(user)
 	case "subteam_members_changed", "subteam_updated", "subteam_created":
-		d.groups.forget("")
-		d.members.forget("")
+		d.ForgetGroups()
 	}
+}
+
+// ForgetGroups drops the cached answers about user groups. Later look-ups also do not use the answer to a call that is
+// under way, for example a refusal that is outdated because the scopes have changed.
+func (d *Users) ForgetGroups() {
+	d.groups.forget("")
+	d.members.forget("")
 }
