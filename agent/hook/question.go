@@ -53,7 +53,7 @@ func (h *hook) question(r *client.Request) Answer {
 		q.By, q.Text, h.answerCommand(), r.ID, q.Number, r.ID))}
 }
 
-// reply is an agent's answer to a question.
+// reply is a coding agent's answer to an approver's question.
 type reply struct {
 	request string
 	number  int

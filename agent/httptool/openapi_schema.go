@@ -165,8 +165,8 @@ func (s *schemas) forRequests(in, out map[string]any) {
 	notRequired(out, readOnly)
 }
 
-// findReadOnly collects the names of the properties in a schema and in the parts of its allOf. The value of a name in
-// found is true if the property is read-only wherever it is described.
+// findReadOnly adds the names of the properties in a schema, and in the parts of its allOf, to the map found. The value
+// is true if all descriptions of the property say that it is read-only.
 func (s *schemas) findReadOnly(v any, found, seen map[string]bool) {
 	o, _ := v.(map[string]any)
 	if ref, ok := o["$ref"].(string); ok && !seen[ref] {
