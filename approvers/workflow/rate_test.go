@@ -99,7 +99,8 @@ func (l *lateness) percentile(p int) time.Duration {
 
 // Many expiries and escalations are due in each second. In the middle of the test, the clock is set back by an hour.
 // Later, the clock is set forward by an hour. Each expiry and escalation must happen once, and never before its time.
-// COUNTERSIGN_RATE and COUNTERSIGN_SECONDS select the long form of the test.
+// COUNTERSIGN_RATE and COUNTERSIGN_SECONDS select the long form of the test. The requests are opened while the
+// clock runs, so the rows in the file are in about the order of their deadlines, as in a real store.
 func TestDeadlinesAtRate(t *testing.T) {
 	rate := testkit.Size(t, "COUNTERSIGN_RATE", 400)
 	n := rate * testkit.Size(t, "COUNTERSIGN_SECONDS", 2)

@@ -29,6 +29,9 @@ import (
 // left. Slack delivers each event only once. Therefore the bot must read the channels' histories to find messages that
 // people wrote while it was down. The bot must answer every request.
 //
+// In every third round, other agents also make calls over the gateway (kill_callers_test.go). The test kills these
+// agents, and breaks their connections. Each answer that an agent gets must match the actual outcome of its call.
+//
 // COUNTERSIGN_KILLS sets the number of kills (12 with CI=true). The kills are made in rounds, each with its own
 // workspace and store. At most six rounds run concurrently, unless the flag -parallel sets another number. Each round
 // prints its seed. COUNTERSIGN_SEED repeats the moments of a round's kills and the choices of its people, as far as the

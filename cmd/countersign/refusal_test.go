@@ -116,7 +116,9 @@ func refusalsOf(long bool) (list []refusalRule) {
 // statuses and, for a while, every post. For each refusal, the bot has to show every kind of message. At the end, Slack
 // must show every answer, no button may decide a settled request, and the log must name the refused feature.
 //
-// COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few refusals of each sort.
+// COUNTERSIGN_REFUSALS=2 tries every refusal, instead of a few refusals of each sort. The test prints the number of ways
+// in which Slack refused (ways), of kinds of outbox messages (kinds), and of combinations of a way with a kind of
+// message or with a method (pairs).
 func TestRefusals(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
