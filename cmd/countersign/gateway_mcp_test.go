@@ -401,7 +401,7 @@ func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ende
 }
 
 // The gateway works with the official TypeScript SDKs, each with its own form of tasks, and with MCP's Inspector. The
-// test covers held calls, timeouts, repetitions and tasks.
+// test covers held calls, timeouts, repetitions, tasks and notifications about tasks.
 func TestMCPTypeScript(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
@@ -427,14 +427,14 @@ func TestMCPTypeScript(t *testing.T) {
 		}, map[int]func(){0: approves(1), 3: approves(2), 5: approves(3)}},
 		{"sdk2.mjs", "2026-07-28", []string{
 			"held ok approved-executed", "timeout REQUEST_TIMEOUT", "again", "repeated ok approved-executed", "task", asked + "Was it insured? answer", asked + "Since when? answer", "task ok approved-executed",
-			"direct ok approved-executed",
+			"direct ok approved-executed", "notified true working", "notified true completed", "notified ok approved-executed", "closed graceful",
 		}, map[int]func(){0: approves(5), 3: approves(6), 5: func() { asks("Was it insured?") }, 6: func() {
 			teo.sees("countersign", "", "Was it insured?", "Yes, by the carrier")
 			asks("Since when?")
 		}, 7: func() {
 			teo.sees("countersign", "", "Since when?", "The client declined to answer.")
 			approves(7)()
-		}}},
+		}, 9: approves(8)}},
 	} {
 		said, ended := nodeClient(t, sdk.script, ci)
 		wants := append([]string{"connected " + sdk.version + " issue_refund,search_orders,send_email,countersign.answer,countersign.result,countersign.withdraw"}, sdk.steps...)

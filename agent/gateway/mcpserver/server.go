@@ -108,8 +108,11 @@ const instructions = `Some of these tools wait until people have approved the ca
 // protocol.
 type exchange struct {
 	client  approvers.Client
-	version string          // version of the protocol, from the header
-	task    bool            // the message requests a task as in the protocol 2025-11-25
+	version string         // version of the protocol, from the header
+	id      string         // id of the message, in the message's notation
+	task    bool           // the message requests a task as in the protocol 2025-11-25
+	taskIDs jsontext.Value // ids of the tasks of a subscriptions/listen message
+	out     *answer
 	gone    <-chan struct{} // closed when the connection has ended
 	dropped chan struct{}   // closed when the client has cancelled the call
 
@@ -146,34 +149,34 @@ const (
 // serve serves one HTTP request of a client.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
 	x := &exchange{client: *client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
-	out := &answer{ResponseWriter: w, gone: x.gone}
+	x.out = &answer{ResponseWriter: w, gone: x.gone}
 	if origin := r.Header.Get("Origin"); origin != "" && (!local(origin) || !local("http://"+r.Host)) {
 		// Without this check, a page from another machine could call this server with DNS rebinding.
 		http.Error(w, "pages of other machines can't call", http.StatusForbidden)
 		return nil
 	}
 	if r.Method == http.MethodPost {
-		end, refused, err := s.begin(x, out, r)
+		end, refused, err := s.begin(x, r)
 		defer end()
 		if refused || err != nil {
 			return err
 		}
 	}
-	out.Header().Set("X-Accel-Buffering", "no") // for proxies that would buffer the answer
-	s.http.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
-	s.delivered(r.Context(), x, out)
+	x.out.Header().Set("X-Accel-Buffering", "no") // for proxies that would buffer the answer
+	s.http.ServeHTTP(x.out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	s.delivered(r.Context(), x)
 	return nil
 }
 
 // begin reads the message of a POST request before the SDK reads it. If begin has answered the message, refused is true.
 // The caller must call end after the answer. begin is not a part of serve, because the stack of a connection that waits
 // should be small.
-func (s *Server) begin(x *exchange, out *answer, r *http.Request) (end func(), refused bool, err error) {
+func (s *Server) begin(x *exchange, r *http.Request) (end func(), refused bool, err error) {
 	var body []byte
 	var m message
 	end = func() {}
 	apart(func() {
-		if body, err = gateway.ReadBody(out.ResponseWriter, r); err == nil {
+		if body, err = gateway.ReadBody(x.out.ResponseWriter, r); err == nil {
 			m = peek(body)
 		}
 	})
@@ -182,20 +185,20 @@ func (s *Server) begin(x *exchange, out *answer, r *http.Request) (end func(), r
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if name := r.Header.Get("Mcp-Name"); modern(x.version) && strings.HasPrefix(m.method, "tasks/") && name != "" && name != m.about {
-		return end, true, mismatch(out, m)
+		return end, true, mismatch(x.out, m)
 	}
 	session := r.Header.Get(sessionHeader)
 	switch {
 	case m.method == "initialize":
 		// The server has no sessions. The session id distinguishes the processes of one client, so that a
 		// cancellation finds the right call.
-		out.Header().Set(sessionHeader, rand.Text())
+		x.out.Header().Set(sessionHeader, rand.Text())
 	case m.method == "notifications/cancelled":
 		s.dropped(r.Context(), heldKey{x.client.Name, session, m.cancels})
 	case m.id != "" && session != "":
 		end = s.held.add(heldKey{x.client.Name, session, m.id}, x)
 	}
-	x.task = m.task && !modern(x.version)
+	x.id, x.taskIDs, x.task = m.id, m.listens, m.task && !modern(x.version)
 	return end, false, nil
 }
 
@@ -223,7 +226,7 @@ func mismatch(w http.ResponseWriter, m message) error {
 
 // delivered is called after the answer of an exchange. If the answer was written to the connection, and the client
 // has not cancelled the call, delivered records the delivery of all last states in the answer.
-func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
+func (s *Server) delivered(ctx context.Context, x *exchange) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	defer func() { x.ended = true }()
@@ -233,13 +236,18 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 		return
 	default:
 	}
-	if out.failed {
+	if x.out.failed {
 		return
 	}
 	for _, id := range x.answered {
-		if err := s.Callers.Delivered(context.WithoutCancel(ctx), x.client, id); err != nil {
-			s.Log.ErrorContext(ctx, "it could not be recorded that a caller has got its result, so the caller may get it again", "client", x.client.Name, "request", id, "error", err)
-		}
+		s.recordDelivery(ctx, x, id)
+	}
+}
+
+// recordDelivery records that the client has the last state of a request.
+func (s *Server) recordDelivery(ctx context.Context, x *exchange, id string) {
+	if err := s.Callers.Delivered(context.WithoutCancel(ctx), x.client, id); err != nil {
+		s.Log.ErrorContext(ctx, "it could not be recorded that a caller has got its result, so the caller may get it again", "client", x.client.Name, "request", id, "error", err)
 	}
 }
 
@@ -271,10 +279,11 @@ func (a *answer) FlushError() error {
 
 // message has the fields of an MCP message that the server reads before the SDK reads it.
 type message struct {
-	id, method string // id in the notation of the message
-	cancels    string // id of the request that the message cancels
-	about      string // id of the task that the message is about
-	task       bool   // the message requests a task as in the protocol 2025-11-25
+	id, method string         // id in the notation of the message
+	cancels    string         // id of the request that the message cancels
+	about      string         // id of the task that the message is about
+	task       bool           // the message requests a task as in the protocol 2025-11-25
+	listens    jsontext.Value // ids of the tasks about which the client asks for notifications
 }
 
 // peek reads a body with a single message. For any other body, peek returns the zero value.
@@ -283,6 +292,7 @@ func peek(body []byte) (m message) {
 	m.id, m.method = string(of["id"]), text(of["method"])
 	params := object(of["params"])
 	m.cancels, m.about, m.task = string(params["requestId"]), text(params["taskId"]), params["task"].Kind() == '{'
+	m.listens = object(params["notifications"])["taskIds"]
 	return m
 }
 
