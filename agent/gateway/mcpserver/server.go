@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"countersign/agent/gateway"
+	"countersign/agent/jsonobject"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
@@ -296,24 +297,16 @@ func peek(body []byte) (m message) {
 	return m
 }
 
-// object returns the members of a JSON object with their exact bytes. For invalid JSON, object returns nil.
+// object returns the values of a JSON object by name, with their exact bytes. As in the SDK, the last value counts if a
+// name occurs twice, and text after the object makes no difference. For invalid JSON, object returns nil.
 func object(raw []byte) map[string]jsontext.Value {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
-	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+	o, err := jsonobject.Read(raw, jsontext.AllowDuplicateNames(true))
+	if err != nil && !errors.Is(err, jsonobject.ErrMore) {
 		return nil
 	}
 	out := map[string]jsontext.Value{}
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return nil
-		}
-		key := name.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil
-		}
-		out[key] = value.Clone()
+	for _, m := range o {
+		out[m.Name] = jsontext.Value(m.Value)
 	}
 	return out
 }
