@@ -24,6 +24,7 @@ import (
 
 	"countersign/internal/testkit"
 	"countersign/internal/testkit/npm"
+	"countersign/internal/testkit/pgserver"
 )
 
 // These are the keys of _meta in the gateway's results.
@@ -510,6 +511,52 @@ func TestMCPKilled(t *testing.T) {
 	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", `"refunded":1.00`)
 	if n := strings.Count(bot.text(), "tool ran\" tool=send_email"); n != 0 {
 		t.Errorf("after the restart, the e-mail was sent %d times", n)
+	}
+}
+
+// Two replicas work on one database, and Slack delivers to the second one. The first replica holds a call. After the
+// approval at the second replica, the client gets the result from the first replica. Then the first replica is killed
+// while it holds another call. The client repeats the call at the second replica, and the repetition continues the
+// request. Each call runs once.
+func TestMCPReplicas(t *testing.T) {
+	t.Parallel()
+	server := pgserver.New(t, "fsync=off")
+	p := openProcessHarness(t).overHTTP()
+	policy, err := os.ReadFile(p.policy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The client's answers come from changes of its requests, because a call is held for longer than the test takes.
+	write(t, p.policy(), append(policy, strings.Replace(gatewayClients, "caps: {pending: 6}", "hold: 5m", 1)...))
+	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0")
+	var bots [2]*program
+	var at [2]mcpClient
+	for i := range bots {
+		bots[i], _ = p.replicaOf(server.URL("postgres"), filepath.Join(p.dir, "key")).serve()
+		at[i] = openMCP(t, "http://"+bots[i].says(`countersign is up.* gateway=(\S+)`), ciToken, "")
+	}
+	teo := p.watcher("teo")
+	held := at[0].calls("issue_refund", refundOf("1"))
+	at[0].waits("waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Refund of $1.00")
+	at[0].wants(<-held, "approved-executed", "refund")
+
+	held = at[0].calls("issue_refund", refundOf("2"))
+	asked := at[0].waits("waits for Team Lead")
+	if err := bots[0].end(syscall.SIGKILL); err == nil {
+		t.Fatal("the killed replica ended without an error")
+	}
+	if a := <-held; a.err == nil {
+		t.Fatalf("the killed replica answers %s", a.text)
+	}
+	held = at[1].calls("issue_refund", refundOf("2"))
+	if again := at[1].waits("waits for Team Lead"); again != asked {
+		t.Errorf("the other replica says %q about the repeated call, want %q", again, asked)
+	}
+	teo.clicks("countersign", "", "Approve", "Refund of $2.00")
+	at[1].wants(<-held, "approved-executed", "refund")
+	if n := strings.Count(bots[0].text()+bots[1].text(), `"tool ran" tool=issue_refund`); n != 2 {
+		t.Errorf("%d refunds ran, want 2", n)
 	}
 }
 
