@@ -290,3 +290,22 @@ func TestListenEnds(t *testing.T) {
 		})
 	}
 }
+
+// An answer has the id of its message in the notation of the message, even if the SDK would write the number in another
+// way.
+func TestNotationOfIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openListening(t)
+		l.set("req_1", func(*view.CallerRequest) {})
+		l.runs("req_1")
+		for _, id := range []string{`7`, `-7`, `0`, `9007199254740993`, `9223372036854775808`, `-18446744073709551617`, `1.0`, `1e2`, `-0`, `"7"`, `"a b"`} {
+			for _, filter := range []string{`{}`, `{"taskIds":["req_1"]}`} { // the SDK answers the first message, and this server the second one
+				lines, _ := l.listens(id, filter, withTasksAndForms)
+				got := lines()
+				if all := strings.Join(got, "\n"); strings.Count(all, subscription+id+"}") != len(got) || !strings.Contains(got[len(got)-1], `"id":`+id+`,"result"`) {
+					t.Errorf("the answer to the message %s: %s", id, all)
+				}
+			}
+		}
+	})
+}

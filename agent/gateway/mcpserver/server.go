@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -184,7 +186,7 @@ func (s *Server) begin(x *exchange, r *http.Request) (end func(), refused bool, 
 	if err != nil {
 		return end, false, err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Body = io.NopCloser(bytes.NewReader(x.out.keepID(body, m.id)))
 	if name := r.Header.Get("Mcp-Name"); modern(x.version) && strings.HasPrefix(m.method, "tasks/") && name != "" && name != m.about {
 		return end, true, mismatch(x.out, m)
 	}
@@ -257,6 +259,25 @@ type answer struct {
 	http.ResponseWriter
 	gone   <-chan struct{} // closed when the connection has ended. A client may end the connection as soon as it has the answer
 	failed bool            // a part of the answer could not be sent
+	id     []byte          // see keepID
+	inSDK  []byte
+}
+
+// plainID matches the numbers that the SDK returns as they are.
+var plainID = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,14})$`)
+
+// keepID makes sure that the answer has the id of the message in the notation of the message. The SDK decodes some numbers
+// as floating-point numbers. For such an id, keepID returns the message with another id, and Write changes the id back.
+func (a *answer) keepID(body []byte, id string) []byte {
+	if id == "" || !strings.Contains("-0123456789", id[:1]) || plainID.MatchString(id) {
+		return body
+	}
+	o, err := jsonobject.Read(body)
+	if err != nil {
+		return body
+	}
+	a.id, a.inSDK = []byte(id), strconv.AppendQuote(nil, rand.Text())
+	return o.With("id", a.inSDK).Bytes()
 }
 
 func (a *answer) Write(b []byte) (int, error) {
@@ -266,9 +287,15 @@ func (a *answer) Write(b []byte) (int, error) {
 	default:
 	}
 	gateway.Extend(a.ResponseWriter)
-	n, err := a.ResponseWriter.Write(b)
-	a.failed = a.failed || err != nil
-	return n, err
+	sent := b
+	if a.id != nil {
+		sent = bytes.ReplaceAll(b, a.inSDK, a.id)
+	}
+	if _, err := a.ResponseWriter.Write(sent); err != nil {
+		a.failed = true
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // FlushError lets http.ResponseController flush the answer.
