@@ -212,9 +212,9 @@ func TestListen(t *testing.T) {
 		l.set("req_1", func(*view.CallerRequest) {}) // wakes the connection without a change
 		l.says(lines)
 		l.set("req_1", func(r *view.CallerRequest) {
-			r.Request.Remarks = []approvers.Remark{{Kind: approvers.Question, Text: "Why?", At: time.Now()}}
+			r.Request.Remarks, r.Request.Retry = []approvers.Remark{{Kind: approvers.Question, Text: "Why?", At: time.Now()}}, &approvers.Retry{Remarks: 4}
 		})
-		l.says(lines, `"taskId":"req_1" "status":"input_required" "inputRequests" Why? `+notified)
+		l.says(lines, `"taskId":"req_1" "status":"input_required" "inputRequests" "req_1/4" Why? `+notified)
 		l.runs("req_2")
 		l.says(lines, `"taskId":"req_2" "status":"completed" "text":"done" "approved-executed" `+notified)
 		if !slices.Equal(l.delivered, []string{"req_2"}) {

@@ -209,8 +209,8 @@ func inputRequests(s *gateway.State, rec *view.CallerRequest) members {
 	return out
 }
 
-// questionKey returns the key of a question in inputRequests. A task never has two questions with the same key. A call
-// may have several requests one after the other, and each request numbers its questions from 0.
+// questionKey returns the key of a question in inputRequests. A task never has two questions with the same key. The key
+// contains the request, because a request that was rebuilt after damage numbers its questions from 0.
 func questionKey(rec *view.CallerRequest, q gateway.Question) string {
 	return fmt.Sprintf("%s/%d", rec.Call.Request, q.Question)
 }
