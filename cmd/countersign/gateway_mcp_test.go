@@ -515,8 +515,8 @@ func TestMCPKilled(t *testing.T) {
 }
 
 // Two replicas work on one database, and Slack delivers to the second one. The first replica holds a call. After the
-// approval at the second replica, the client gets the result from the first replica. Then the first replica is killed
-// while it holds another call. The client repeats the call at the second replica, and the repetition continues the
+// approval at the second replica, the client gets the result from the first replica. A client cancels a call at the other
+// replica. Then the first replica is killed while it holds another call. The client repeats the call at the second replica, and the repetition continues the
 // request. Each call runs once.
 func TestMCPReplicas(t *testing.T) {
 	t.Parallel()
@@ -530,16 +530,36 @@ func TestMCPReplicas(t *testing.T) {
 	write(t, p.policy(), append(policy, strings.Replace(gatewayClients, "caps: {pending: 6}", "hold: 5m", 1)...))
 	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0")
 	var bots [2]*program
+	var raw [2]caller // without a client library
 	var at [2]mcpClient
 	for i := range bots {
 		bots[i], _ = p.replicaOf(server.URL("postgres"), filepath.Join(p.dir, "key")).serve()
-		at[i] = openMCP(t, "http://"+bots[i].says(`countersign is up.* gateway=(\S+)`), ciToken, "")
+		raw[i] = openCaller(t, "http://"+bots[i].says(`countersign is up.* gateway=(\S+)`), ciToken)
+		at[i] = openMCP(t, raw[i].base, ciToken, "")
 	}
 	teo := p.watcher("teo")
 	held := at[0].calls("issue_refund", refundOf("1"))
 	at[0].waits("waits for Team Lead")
 	teo.clicks("countersign", "", "Approve", "Refund of $1.00")
 	at[0].wants(<-held, "approved-executed", "refund")
+
+	// A client with an older version of MCP cancels a call, and the message reaches the replica that does not hold the call.
+	older := func(c caller, message string) string {
+		r, err := c.send(http.MethodPost, "/mcp", message, "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2025-06-18", "Mcp-Session-Id", "s-1")
+		if err != nil {
+			t.Error(err)
+		}
+		return r.Original
+	}
+	left := make(chan string, 1)
+	go func() {
+		left <- older(raw[0], `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"issue_refund","arguments":`+refundOf("3")+`}}`)
+	}()
+	teo.sees("countersign", "", "Refund of $3.00")
+	older(raw[1], `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	if answer := <-left; !strings.Contains(answer, "the caller no longer waits") {
+		t.Errorf("the cancelled call is answered: %s", answer)
+	}
 
 	held = at[0].calls("issue_refund", refundOf("2"))
 	asked := at[0].waits("waits for Team Lead")

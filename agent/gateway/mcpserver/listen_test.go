@@ -118,7 +118,7 @@ func openListening(t *testing.T) *listening {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Attach(Config{
+	if _, err := Attach(Config{
 		Gateway: l.gate, Callers: l.listenedCalls, Views: learned{}, Policy: l.inForce, Tools: func() []workflow.Tool { return nil }, Stopping: l.stopping, Log: log,
 	}); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -51,7 +52,7 @@ var (
 	_ Views   = (*view.Reader)(nil)
 )
 
-// Config configures a Server. All fields except Now are required.
+// Config configures a Server. All fields except Tell and Now are required.
 type Config struct {
 	Gateway  *gateway.Gateway
 	Callers  Callers
@@ -61,7 +62,8 @@ type Config struct {
 	Version  string                   // the version of Countersign
 	Stopping <-chan struct{}          // closed when the process is about to end
 	Log      *slog.Logger
-	Now      func() time.Time // nil: time.Now
+	Tell     func(what string) // sends a message to Server.Hear of the other replicas; nil: there are none
+	Now      func() time.Time  // nil: time.Now
 }
 
 // Server serves MCP. Server is safe for concurrent use.
@@ -76,10 +78,13 @@ type Server struct {
 // maxBody limits the body of a request. The gateway has the same limit.
 const maxBody = 192 << 10
 
-// Attach adds the server to a gateway, at the path /mcp.
-func Attach(c Config) error {
+// Attach adds a server to a gateway, at the path /mcp.
+func Attach(c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Tell == nil {
+		c.Tell = func(string) {}
 	}
 	s := &Server{Config: c, own: ownTools(), held: held{by: map[heldKey]*exchange{}}, ends: deliveries{by: map[string]*delivery{}}}
 	can := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
@@ -90,7 +95,7 @@ func Attach(c Config) error {
 	})
 	server.AddReceivingMiddleware(s.receive)
 	if err := s.addTaskMethods(server); err != nil {
-		return err
+		return nil, err
 	}
 	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: true, MaxRequestBodyBytes: maxBody,
@@ -99,7 +104,7 @@ func Attach(c Config) error {
 		DisableLocalhostProtection: true,
 	})
 	c.Gateway.Handle(gateway.MCPPath, "mcp", s.serve)
-	return nil
+	return s, nil
 }
 
 // instructions is a text for the client's model.
@@ -197,7 +202,9 @@ func (s *Server) begin(x *exchange, r *http.Request) (end func(), refused bool, 
 		// cancellation finds the right call.
 		x.out.Header().Set(sessionHeader, rand.Text())
 	case m.method == "notifications/cancelled":
-		s.dropped(r.Context(), heldKey{x.client.Name, session, m.cancels})
+		if key := (heldKey{x.client.Name, session, m.cancels}); !s.dropped(r.Context(), key) {
+			s.tell(key)
+		}
 	case m.id != "" && session != "":
 		end = s.held.add(heldKey{x.client.Name, session, m.id}, x)
 	}
@@ -357,7 +364,7 @@ type held struct {
 	by map[heldKey]*exchange
 }
 
-type heldKey struct{ client, session, id string }
+type heldKey struct{ Client, Session, ID string }
 
 // remember is the time after an answer during which the server accepts a cancellation of the call. The client may
 // have sent the cancellation before it received the answer.
@@ -386,25 +393,54 @@ func (h *held) add(key heldKey, x *exchange) (end func()) {
 }
 
 // dropped handles the cancellation of a call by the client. If the answer was already sent, the workflow must treat
-// the answer as not delivered, so dropped records this.
-func (s *Server) dropped(ctx context.Context, key heldKey) {
+// the answer as not delivered, so dropped records this. If this process does not hold the call, dropped returns false.
+func (s *Server) dropped(ctx context.Context, key heldKey) bool {
 	s.held.mu.Lock()
 	x := s.held.by[key]
 	s.held.mu.Unlock()
 	if x == nil {
-		return
+		return false
 	}
 	x.drop.Do(func() { close(x.dropped) })
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.ended {
-		return
+		return true
 	}
 	for _, id := range x.answered {
 		if err := s.Callers.Undelivered(context.WithoutCancel(ctx), x.client, id); err != nil {
 			s.Log.ErrorContext(ctx, "it could not be recorded that a caller did not get its result, so its repetition becomes a new request", "client", x.client.Name, "request", id, "error", err)
 		}
 	}
+	return true
+}
+
+const (
+	cancelledElsewhere = "cancelled " // the beginning of a message to other replicas about a cancellation
+	longestKey         = 1000         // limit of such a message, in bytes
+)
+
+// tell tells the other replicas that a client has cancelled a call that this process does not hold.
+func (s *Server) tell(key heldKey) {
+	raw, err := json.Marshal(key)
+	if err == nil && key.Session != "" && len(raw) <= longestKey {
+		s.Tell(cancelledElsewhere + string(raw))
+	}
+}
+
+// Hear handles a message from the server of another replica. For any other message, Hear returns false.
+func (s *Server) Hear(what string) bool {
+	raw, ok := strings.CutPrefix(what, cancelledElsewhere)
+	if !ok {
+		return false
+	}
+	var key heldKey
+	if err := json.Unmarshal([]byte(raw), &key); err != nil {
+		s.Log.Debug("a message from another replica can't be read", "error", err)
+		return true
+	}
+	go s.dropped(context.Background(), key) // the messages of other replicas must not wait for the store
+	return true
 }
 
 // deliveries has the requests whose last state is being sent to their callers. A caller may repeat its call as soon
