@@ -39,6 +39,7 @@ func (s *Server) listen(ctx context.Context, x *exchange, meta mcp.Meta) (mcp.Re
 	if json.Unmarshal(x.taskIDs, &ids) != nil {
 		return nil, invalid("taskIds must be a list of task ids")
 	}
+	x.taskIDs = nil // releases the memory, because the stream may last for an hour
 	end, err := s.Gateway.Wait(x.client.Name)
 	if err != nil {
 		return nil, s.taskError(ctx, x, "", err)
