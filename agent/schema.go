@@ -8,8 +8,9 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"countersign/agent/jsonobject"
 )
 
 // schema is a tool's compiled argument schema.
@@ -58,17 +59,17 @@ func (noLoader) Load(string) (any, error) { return nil, errRemoteRef }
 // and the member "items" of each list. Some servers of models refuse patterns that Go does not support either.
 func wireSchema(raw json.RawMessage) json.RawMessage {
 	out, _ := WithoutPatterns(raw)
-	out, _ = edited(out, func(o schemaObject) schemaObject {
-		if isList(o.get("type")) && o.get("items") == nil {
-			return append(o, schemaMember{"items", json.RawMessage("{}")})
+	out, _ = edited(out, func(o jsonobject.Object) jsonobject.Object {
+		if isList(o.Get("type")) && o.Get("items") == nil {
+			return append(o, jsonobject.Member{Name: "items", Value: json.RawMessage("{}")})
 		}
 		return o
 	})
-	o, err := readSchema(out)
-	if err != nil || o.get("properties") != nil {
+	o, err := jsonobject.Read(out)
+	if err != nil || o.Get("properties") != nil {
 		return out
 	}
-	return append(o, schemaMember{"properties", json.RawMessage("{}")}).bytes()
+	return append(o, jsonobject.Member{Name: "properties", Value: json.RawMessage("{}")}).Bytes()
 }
 
 // schemaNotes returns the notes about a schema for the operator. The parameter patterns lists the patterns that are not
@@ -77,9 +78,9 @@ func schemaNotes(raw json.RawMessage, patterns []string) (notes []string) {
 	for _, p := range patterns {
 		notes = append(notes, fmt.Sprintf("the pattern %.60q can't be checked here, and only the server checks it", p))
 	}
-	o, _ := readSchema(raw)
+	o, _ := jsonobject.Read(raw)
 	for _, keyword := range []string{"anyOf", "oneOf", "allOf", "enum", "not"} {
-		if o.get(keyword) != nil {
+		if o.Get(keyword) != nil {
 			notes = append(notes, "the schema has "+keyword+" at its top level, and OpenAI's API refuses all requests that offer such a tool")
 		}
 	}
@@ -95,10 +96,10 @@ func isList(kind json.RawMessage) bool {
 // WithoutPatterns removes the values of the keyword pattern that Go's regular expressions don't support, such as
 // "^(?!x)". It returns the removed patterns. Only the tool's server can check values against them.
 func WithoutPatterns(schema json.RawMessage) (rest json.RawMessage, removed []string) {
-	rest, _ = edited(schema, func(o schemaObject) schemaObject {
-		return slices.DeleteFunc(o, func(m schemaMember) bool {
+	rest, _ = edited(schema, func(o jsonobject.Object) jsonobject.Object {
+		return slices.DeleteFunc(o, func(m jsonobject.Member) bool {
 			var pattern string
-			if m.name != "pattern" || json.Unmarshal(m.value, &pattern) != nil {
+			if m.Name != "pattern" || json.Unmarshal(m.Value, &pattern) != nil {
 				return false
 			}
 			if _, err := regexp.Compile(pattern); err == nil {
@@ -121,27 +122,19 @@ var (
 	schemaMaps = []string{"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"}
 )
 
-// schemaObject has the members of a JSON object in their order, with their exact bytes.
-type schemaObject []schemaMember
-
-type schemaMember struct {
-	name  string
-	value json.RawMessage
-}
-
 // edited applies a function to each schema within a schema, the innermost first. The function adds or removes members.
 // edited reports whether something has changed. All other values keep their bytes.
-func edited(raw json.RawMessage, edit func(schemaObject) schemaObject) (_ json.RawMessage, changed bool) {
-	o, err := readSchema(raw)
+func edited(raw json.RawMessage, edit func(jsonobject.Object) jsonobject.Object) (_ json.RawMessage, changed bool) {
+	o, err := jsonobject.Read(raw)
 	if err != nil {
 		return raw, false // the schema is true or false, or is not valid, which the compiler reports
 	}
 	before := len(o)
-	each := func(parts schemaObject) (some bool) {
+	each := func(parts jsonobject.Object) (some bool) {
 		for i := range parts {
-			after, ok := edited(parts[i].value, edit)
+			after, ok := edited(parts[i].Value, edit)
 			if ok {
-				parts[i].value, changed, some = after, true, true
+				parts[i].Value, changed, some = after, true, true
 			}
 		}
 		return some
@@ -149,79 +142,34 @@ func edited(raw json.RawMessage, edit func(schemaObject) schemaObject) (_ json.R
 	for i, m := range o {
 		var list []json.RawMessage
 		switch {
-		case slices.Contains(schemaMaps, m.name):
-			if parts, err := readSchema(m.value); err == nil && each(parts) {
-				o[i].value = parts.bytes()
+		case slices.Contains(schemaMaps, m.Name):
+			if parts, err := jsonobject.Read(m.Value); err == nil && each(parts) {
+				o[i].Value = parts.Bytes()
 			}
-		case !slices.Contains(schemaPlaces, m.name):
-		case m.value[0] != '[':
+		case !slices.Contains(schemaPlaces, m.Name):
+		case m.Value[0] != '[':
 			each(o[i : i+1])
-		case json.Unmarshal(m.value, &list) == nil:
-			var parts schemaObject
+		case json.Unmarshal(m.Value, &list) == nil:
+			var parts jsonobject.Object
 			for _, part := range list {
-				parts = append(parts, schemaMember{value: part})
+				parts = append(parts, jsonobject.Member{Value: part})
 			}
 			if each(parts) {
-				o[i].value = parts.list()
+				o[i].Value = listOf(parts)
 			}
 		}
 	}
 	if o = edit(o); !changed && len(o) == before {
 		return raw, false
 	}
-	return o.bytes(), true
+	return o.Bytes(), true
 }
 
-// readSchema parses a JSON object.
-func readSchema(raw json.RawMessage) (schemaObject, error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw))
-	if dec.PeekKind() != '{' {
-		return nil, errors.New("it is not an object")
-	}
-	_, _ = dec.ReadToken() // the opening brace
-	var out schemaObject
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		m := schemaMember{name: name.String()}
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		m.value = json.RawMessage(bytes.Clone(value))
-		out = append(out, m)
-	}
-	_, err := dec.ReadToken()
-	return out, err
-}
-
-func (o schemaObject) get(name string) json.RawMessage {
-	for _, m := range o {
-		if m.name == name {
-			return m.value
-		}
-	}
-	return nil
-}
-
-func (o schemaObject) bytes() json.RawMessage {
+// listOf encodes the members' values as a list.
+func listOf(o jsonobject.Object) json.RawMessage {
 	items := make([]string, len(o))
 	for i, m := range o {
-		name, _ := jsontext.AppendQuote(nil, m.name)
-		items[i] = string(name) + ":" + string(m.value)
-	}
-	out := array(items)
-	out[0], out[len(out)-1] = '{', '}'
-	return out
-}
-
-// list encodes the members' values as a list.
-func (o schemaObject) list() json.RawMessage {
-	items := make([]string, len(o))
-	for i, m := range o {
-		items[i] = string(m.value)
+		items[i] = string(m.Value)
 	}
 	return array(items)
 }

@@ -178,6 +178,16 @@ type Retry struct {
 	At        time.Time      `json:"at"`
 	Found     ExecutionState `json:"found,omitempty"` // a person's later report about the earlier run; ExecutionFailed: the action did not happen
 	FoundBy   PersonID       `json:"found_by,omitempty"`
+	Remarks   int            `json:"remarks,omitempty"` // number of remarks of the call's earlier requests
+}
+
+// EarlierRemarks returns the number of remarks of the call's earlier requests. Clients know the remarks of all requests
+// of a call by their numbers in one series.
+func (a *Retry) EarlierRemarks() int {
+	if a == nil {
+		return 0
+	}
+	return a.Remarks
 }
 
 // If an earlier run of the call may also have taken effect, earlierRunNote returns a note about this for the model.

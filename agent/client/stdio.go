@@ -211,7 +211,7 @@ func (b *stdio) events(resp *http.Response, m rpcMessage) (answered bool, err er
 			} `json:"result"`
 		}
 		// The stream has the answer to message m only. The ids are not compared, because the gateway may write an id
-		// in another notation: 1 for 1.0.
+		// in another notation: "A" for "\u0041".
 		if json.Unmarshal(data, &of) == nil && of.Method == "" && len(of.ID) > 0 && len(m.ID) > 0 {
 			answered = true
 		}

@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"countersign/agent/jsonobject"
 )
 
 // readBody reads a request's body, but does not parse it. A body is refused if it is too large, arrives too slowly, has
@@ -49,40 +51,23 @@ func isJSON(kind string) bool {
 // members returns the members of a JSON object by name, with the exact bytes of the values. Unknown names, repeated
 // names and invalid UTF-8 are refused.
 func members(body []byte, known ...string) (map[string]jsontext.Value, error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(body))
-	if dec.PeekKind() != '{' {
+	o, err := jsonobject.Read(body)
+	switch {
+	case errors.Is(err, jsonobject.ErrNoObject):
 		return nil, malformed("the body must be one JSON object")
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, notJSON(err)
+	case errors.Is(err, jsonobject.ErrMore):
+		return nil, malformed("there is more after the JSON object")
+	case err != nil:
+		return nil, malformed("the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
 	out := map[string]jsontext.Value{}
-	for dec.PeekKind() != '}' {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return nil, notJSON(err)
+	for _, m := range o {
+		if !slices.Contains(known, m.Name) {
+			return nil, malformed("%.100q is not a name that is known here", m.Name)
 		}
-		name := token.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil, notJSON(err)
-		}
-		if !slices.Contains(known, name) {
-			return nil, malformed("%.100q is not a name that is known here", name)
-		}
-		out[name] = value.Clone()
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, notJSON(err)
-	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, malformed("there is more after the JSON object")
+		out[m.Name] = jsontext.Value(m.Value)
 	}
 	return out, nil
-}
-
-func notJSON(err error) error {
-	return malformed("the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 }
 
 // fields reads the members of an object as Go values, and keeps the first error.

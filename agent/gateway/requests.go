@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -194,7 +195,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, client *approve
 		if _, ok := f.of["question"]; !ok {
 			f.wrong("question is missing")
 		}
-		question, text := f.whole("question", 0, approvers.MaxRemarks), f.text("text", 1, maxText)
+		question, text := f.whole("question", 0, math.MaxInt32), f.text("text", 1, maxText)
 		if f.err != nil {
 			return f.err
 		}

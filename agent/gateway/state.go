@@ -217,7 +217,7 @@ func (s *state) asked(p *approvers.Policy, r approvers.Request) {
 		if m.Kind != approvers.Question {
 			continue
 		}
-		q := question{Question: i, Text: m.Text, By: titleOf(p, m.Role)}
+		q := question{Question: r.Retry.EarlierRemarks() + i, Text: m.Text, By: titleOf(p, m.Role)}
 		if a := slices.IndexFunc(r.Remarks, func(a approvers.Remark) bool { return a.Kind == approvers.Answer && a.To == i }); a >= 0 {
 			q.Answer = r.Remarks[a].Text
 		}

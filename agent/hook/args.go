@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"countersign/agent/jsonobject"
 )
 
 // FolderArgument is the name of the argument with the working folder. An approval covers exactly the bytes of the
@@ -16,12 +20,6 @@ var (
 	errNotJSON       = errors.New("the agent's input is not the JSON that was expected")
 	errFolderChanged = errors.New("an approver changed the working folder, and the agent can't run the tool in another one")
 )
-
-// member is a member of an object: the name, and the bytes of the whole member.
-type member struct {
-	name string
-	raw  []byte
-}
 
 // decode reads an agent's input. The case of the input's names makes no difference, as in package json.
 func decode(raw []byte, into any) error {
@@ -37,7 +35,7 @@ func decode(raw []byte, into any) error {
 }
 
 // members returns the arguments of a call.
-func members(raw []byte) ([]member, error) {
+func members(raw []byte) (jsonobject.Object, error) {
 	list, err := split(raw)
 	if err != nil {
 		return nil, errors.New("the arguments are not a JSON object")
@@ -50,36 +48,22 @@ func members(raw []byte) ([]member, error) {
 
 // duplicate returns a name that occurs twice. Duplicate names are refused, because JSON parsers differ in which of the
 // values they use. Names are the same if fold returns the same text for them.
-func duplicate(list []member, fold func(string) string) (string, bool) {
+func duplicate(list jsonobject.Object, fold func(string) string) (string, bool) {
 	seen := map[string]bool{}
 	for _, m := range list {
-		if seen[fold(m.name)] {
-			return m.name, true
+		if seen[fold(m.Name)] {
+			return m.Name, true
 		}
-		seen[fold(m.name)] = true
+		seen[fold(m.Name)] = true
 	}
 	return "", false
 }
 
-// split returns the members of a JSON object.
-func split(raw []byte) ([]member, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !json.Valid(raw) {
+// split returns the members of a JSON object. Like package json, split accepts invalid UTF-8.
+func split(raw []byte) (jsonobject.Object, error) {
+	list, err := jsonobject.Read(raw, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
 		return nil, errNotJSON
-	}
-	var list []member
-	for dec.More() {
-		from := dec.InputOffset()
-		t, err := dec.Token()
-		if err != nil {
-			return nil, errNotJSON
-		}
-		name, _ := t.(string)
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, errNotJSON
-		}
-		list = append(list, member{name, bytes.TrimLeft(raw[from:dec.InputOffset()], ", \t\r\n")})
 	}
 	return list, nil
 }
@@ -90,10 +74,8 @@ func withFolder(input json.RawMessage, folder string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range list {
-		if m.name == FolderArgument {
-			return nil, fmt.Errorf("the tool has an argument %s of its own, which would be taken for the working folder", FolderArgument)
-		}
+	if list.Has(FolderArgument) {
+		return nil, fmt.Errorf("the tool has an argument %s of its own, which would be taken for the working folder", FolderArgument)
 	}
 	input = bytes.TrimSpace(input)
 	out := append([]byte(nil), input[:len(input)-1]...)
@@ -112,21 +94,11 @@ func withoutFolder(args json.RawMessage, folder string) (json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
-	var rest [][]byte
-	found := false
-	for _, m := range list {
-		if m.name != FolderArgument {
-			rest = append(rest, m.raw)
-			continue
-		}
-		_, value, _ := bytes.Cut(m.raw, []byte(":"))
-		var is string
-		found = json.Unmarshal(value, &is) == nil && is == folder
-	}
-	if !found {
+	var is string
+	if json.Unmarshal(list.Get(FolderArgument), &is) != nil || is != folder {
 		return nil, errFolderChanged
 	}
-	return append(append([]byte("{"), bytes.Join(rest, []byte(","))...), '}'), nil
+	return list.Without(FolderArgument).Bytes(), nil
 }
 
 // removed returns the name of an argument that is in the old arguments and not in the changed arguments.
@@ -136,13 +108,9 @@ func removed(old, changed json.RawMessage) (string, bool) {
 		return "", false
 	}
 	is, _ := members(changed)
-	left := map[string]bool{}
-	for _, m := range is {
-		left[m.name] = true
-	}
 	for _, m := range was {
-		if !left[m.name] {
-			return m.name, true
+		if !is.Has(m.Name) {
+			return m.Name, true
 		}
 	}
 	return "", false

@@ -3,6 +3,7 @@ package hook
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -41,7 +42,7 @@ var claudeCode = dialect{
 
 var claudeEvents = map[string]moment{
 	"PreToolUse": before, "PreSkillShellCommand": before, "PermissionRequest": permission,
-	"PostToolUse": after, "PostToolUseFailure": after, "Stop": ended, "SessionEnd": ended,
+	"PostToolUse": after, "PostToolUseFailure": after, "PermissionDenied": after, "Stop": ended, "SessionEnd": ended,
 }
 
 // codex is the dialect of Codex. The hooks of Codex have the form of Claude Code's hooks, with two differences. The
@@ -104,6 +105,7 @@ func readSnake(raw []byte, moments map[string]moment) (event, error) {
 		Input    json.RawMessage `json:"tool_input"`
 		Error    string          `json:"error"`
 		Response json.RawMessage `json:"tool_response"`
+		Reason   json.RawMessage `json:"reason"`
 	}
 	if err := decode(raw, &in); err != nil {
 		return event{}, err
@@ -117,8 +119,14 @@ func readSnake(raw []byte, moments map[string]moment) (event, error) {
 		return e, fmt.Errorf("the event %q is not known", in.Event)
 	}
 	e.noEdit = in.Event == "PreSkillShellCommand"
-	e.failed = in.Event == "PostToolUseFailure"
-	if in.Event == "AfterTool" {
+	switch in.Event {
+	case "PostToolUseFailure":
+		e.failed = true
+	case "PermissionDenied": // Claude Code's auto mode has denied the call after the hook allowed it
+		var reason string
+		_ = json.Unmarshal(in.Reason, &reason) // without a reason, the text is complete, too
+		e.failed, e.text = true, strings.TrimSpace("The call did not run: Claude Code denied it. "+reason)
+	case "AfterTool":
 		e.failed, e.text = failedResponse(in.Response)
 	}
 	return e, nil

@@ -21,12 +21,12 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // talk has the inputs that one agent writes to its hooks.
 type talk struct {
-	before, permission, after, failure, ended string // events
-	input                                     func(event, tool, input, extra string) string
-	tool, args                                string // a call
-	edited                                    string // the arguments of the call after an approver's edit
-	less                                      string // the edited arguments, with one member removed
-	succeeded, failed                         string // members that the agent adds to an event after a call
+	before, permission, after, failure, denied, ended string // events
+	input                                             func(event, tool, input, extra string) string
+	tool, args                                        string // a call
+	edited                                            string // the arguments of the call after an approver's edit
+	less                                              string // the edited arguments, with one member removed
+	succeeded, failed                                 string // members that the agent adds to an event after a call
 }
 
 // snake returns a function that writes the input of Claude Code, Codex or Gemini CLI.
@@ -41,7 +41,7 @@ const bash = `{"command":"rm -rf build && make deploy","description":"Deploy <th
 // talks has the inputs of each agent. The comments of the dialects name the sources for the form of the inputs.
 var talks = map[string]talk{
 	"claude-code": {
-		before: "PreToolUse", permission: "PermissionRequest", after: "PostToolUse", failure: "PostToolUseFailure", ended: "Stop",
+		before: "PreToolUse", permission: "PermissionRequest", after: "PostToolUse", failure: "PostToolUseFailure", denied: "PermissionDenied", ended: "Stop",
 		input: func(event, tool, input, extra string) string {
 			if event != "PermissionRequest" {
 				extra += `,"tool_use_id":"toolu_01"`
@@ -428,6 +428,15 @@ var scenarios = []scenario{
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
 		d.ask(d.event())
 		d.run(d.failure, d.input(d.failure, d.tool, d.args, d.failed))
+	}},
+	{name: "the agent denies the call after the hook has allowed it", do: func(d *desk) {
+		if d.denied == "" || d.profile() != Control {
+			return // the settings have no event for this
+		}
+		d.OnAsk(func(r *fakegateway.Request) { r.Status, r.Automatic = "approved", true })
+		d.run(d.denied, d.input(d.denied, d.tool, d.args, `,"reason":"It deletes files."`)) // another hook denied the call, and this hook was not asked
+		d.ask(d.event())
+		d.run(d.denied, d.input(d.denied, d.tool, d.args, `,"reason":"It deletes files."`))
 	}},
 	{name: "the report is lost", do: func(d *desk) {
 		d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })

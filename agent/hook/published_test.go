@@ -90,6 +90,7 @@ var publishedEvents = []published{
 	{"claude-code", "PermissionRequest", claudeNeeded, with(claudeOther, "permission_suggestions", `[{"type":"setMode","mode":"acceptEdits","destination":"session"}]`), claudeDialog},
 	{"claude-code", "PostToolUse", claudeNeeded, with(claudeOther, "tool_use_id", `"toolu_01"`, "tool_response", `{"stdout":"done"}`, "duration_ms", "12"), claudeReports},
 	{"claude-code", "PostToolUseFailure", claudeNeeded, with(claudeOther, "tool_use_id", `"toolu_01"`, "error", `"exit status 1"`, "is_interrupt", "false", "duration_ms", "12"), claudeReports},
+	{"claude-code", "PermissionDenied", claudeNeeded, with(claudeOther, "tool_use_id", `"toolu_01"`, "reason", `"It deletes files."`), claudeReports},
 	{"claude-code", "Stop", with(claudeNeeded, "tool_name", "", "tool_input", "", "cwd", ""),
 		with(claudeOther, "cwd", `"/w"`, "stop_hook_active", "true", "last_assistant_message", `"Done."`, "background_tasks", "[]", "session_crons", "[]"), claudeReports},
 	{"claude-code", "SessionEnd", with(claudeNeeded, "tool_name", "", "tool_input", "", "cwd", ""), with(claudeOther, "cwd", `"/w"`, "reason", `"prompt_input_exit"`), claudeReports},

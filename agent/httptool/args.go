@@ -1,72 +1,22 @@
 package httptool
 
 import (
-	"bytes"
 	"errors"
-	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
-)
 
-// member is one stored argument of a call.
-type member struct {
-	name string
-	key  []byte // the name with quotes, as in the stored arguments
-	raw  []byte // the value, as in the stored arguments
-}
+	"countersign/agent/jsonobject"
+)
 
 // absent reports whether an argument is missing. The value null counts as missing, because most parts of a request
 // can't express null.
-func (m member) absent() bool { return len(m.raw) == 0 || m.raw[0] == 'n' }
+func absent(value []byte) bool { return len(value) == 0 || value[0] == 'n' }
 
-var errNoObject = errors.New("the arguments are not a JSON object")
-
-// members returns an object's members in order, each with its exact bytes.
-func members(raw []byte) ([]member, error) {
-	d := jsontext.NewDecoder(bytes.NewReader(raw))
-	if open, err := d.ReadToken(); err != nil || open.Kind() != '{' {
-		return nil, errNoObject
-	}
-	var out []member
-	for d.PeekKind() == '"' {
-		key, err := d.ReadValue()
-		if err != nil {
-			return nil, errNoObject
-		}
-		name, err := unquote(key)
-		if err != nil {
-			return nil, errNoObject
-		}
-		m := member{name: name, key: bytes.Clone(key)}
-		value, err := d.ReadValue()
-		if err != nil {
-			return nil, errNoObject
-		}
-		m.raw = bytes.Clone(value)
-		out = append(out, m)
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return nil, errNoObject
-	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errNoObject
-	}
-	return out, nil
-}
-
-// elements returns a list's values, each with its exact bytes.
-func elements(raw []byte) ([][]byte, error) {
-	d := jsontext.NewDecoder(bytes.NewReader(raw))
-	if _, err := d.ReadToken(); err != nil {
-		return nil, err
-	}
-	var out [][]byte
-	for d.PeekKind() != ']' {
-		v, err := d.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, bytes.Clone(v))
+// members returns an object's members.
+func members(raw []byte) (jsonobject.Object, error) {
+	out, err := jsonobject.Read(raw)
+	if err != nil {
+		return nil, errors.New("the arguments are not a JSON object")
 	}
 	return out, nil
 }

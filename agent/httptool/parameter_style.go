@@ -1,9 +1,12 @@
 package httptool
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
+
+	"countersign/agent/jsonobject"
 )
 
 // This file encodes arguments for each part of a request. If a value can't be encoded, the model gets an error that
@@ -39,11 +42,11 @@ func (f field) whole() (piece, bool) {
 }
 
 // call holds a call's arguments by name.
-type call map[string]member
+type call map[string]json.RawMessage
 
 // text returns an argument that must be a single text, number or boolean.
 func (c call) text(name, place string) (string, error) {
-	s, ok := plain(c[name].raw)
+	s, ok := plain(c[name])
 	if !ok {
 		return "", fmt.Errorf("%s must be a text, a number, true or false, because it is part of the %s", name, place)
 	}
@@ -53,7 +56,7 @@ func (c call) text(name, place string) (string, error) {
 // lacks reports whether an argument in the pieces is missing.
 func (c call) lacks(pieces []piece) bool {
 	for _, p := range pieces {
-		if p.arg != "" && c[p.arg].absent() {
+		if p.arg != "" && absent(c[p.arg]) {
 			return true
 		}
 	}
@@ -83,7 +86,7 @@ func (c call) path(pieces []piece) (string, error) {
 			b.WriteString(p.text)
 			continue
 		}
-		if c[p.arg].absent() {
+		if absent(c[p.arg]) {
 			return "", fmt.Errorf("%s is missing; the address's path needs a value for it", p.arg)
 		}
 		parts, err := c.parts(p, "address's path")
@@ -144,11 +147,11 @@ type part struct {
 
 // parts returns the values of an argument. For a list or object, parts returns the contained values.
 func (c call) parts(p piece, place string) ([]part, error) {
-	m := c[p.arg]
+	raw := c[p.arg]
 	if p.style.kind == "json" {
-		return []part{{value: string(m.raw)}}, nil
+		return []part{{value: string(raw)}}, nil
 	}
-	if s, ok := plain(m.raw); ok {
+	if s, ok := plain(raw); ok {
 		return []part{{value: s}}, nil
 	}
 	flat := fmt.Errorf("%s must hold only texts, numbers, true or false, because it is part of the %s", p.arg, place)
@@ -157,8 +160,8 @@ func (c call) parts(p piece, place string) ([]part, error) {
 	case p.style.kind == "":
 		_, err := c.text(p.arg, place)
 		return nil, err
-	case m.raw[0] == '[':
-		items, err := elements(m.raw)
+	case raw[0] == '[':
+		items, err := jsonobject.ReadList(raw)
 		if err != nil {
 			return nil, flat
 		}
@@ -172,16 +175,16 @@ func (c call) parts(p piece, place string) ([]part, error) {
 	case p.style.kind == "list": // a server could mistake an object's keys for parameters
 		return nil, flat
 	default:
-		fields, err := members(m.raw)
+		fields, err := members(raw)
 		if err != nil {
 			return nil, flat
 		}
 		for _, f := range fields {
-			s, ok := plain(f.raw)
+			s, ok := plain(f.Value)
 			if !ok {
 				return nil, flat
 			}
-			out = append(out, part{key: f.name, value: s, keyed: true})
+			out = append(out, part{key: f.Name, value: s, keyed: true})
 		}
 	}
 	return out, nil

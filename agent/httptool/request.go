@@ -11,6 +11,7 @@ import (
 
 	"countersign/agent"
 	"countersign/agent/egress"
+	"countersign/agent/jsonobject"
 	"countersign/internal/tracing"
 )
 
@@ -42,7 +43,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	}
 	args := call{}
 	for _, m := range list {
-		args[m.name] = m
+		args[m.Name] = m.Value
 	}
 	address, err := o.address(args)
 	if err != nil {
@@ -131,23 +132,23 @@ func (o *operation) header(req *http.Request, args call) error {
 }
 
 // content encodes the body from the arguments' bytes.
-func (o *operation) content(list []member, args call) (content []byte, mime string, err error) {
+func (o *operation) content(list jsonobject.Object, args call) (content []byte, mime string, err error) {
 	b := o.body
 	if b.kind == noBody {
 		return nil, "", nil
 	}
 	if b.arg != "" {
-		m, given := args[b.arg]
+		raw, given := args[b.arg]
 		switch {
 		case !given:
 			return nil, "", nil
 		case b.kind == jsonBody:
-			return m.raw, b.mime, nil
+			return raw, b.mime, nil
 		case b.kind == textBody:
 			s, err := args.text(b.arg, "body")
 			return []byte(s), b.mime, err
 		}
-		if list, err = members(m.raw); err != nil {
+		if list, err = members(raw); err != nil {
 			return nil, "", fmt.Errorf("%s must be an object", b.arg)
 		}
 	}
@@ -155,41 +156,29 @@ func (o *operation) content(list []member, args call) (content []byte, mime stri
 	if b.arg == "" {
 		rest = nil
 		for _, m := range list {
-			if !o.placed[m.name] {
+			if !o.placed[m.Name] {
 				rest = append(rest, m)
 			}
 		}
 	}
 	if b.kind == jsonBody {
-		return object(rest), b.mime, nil
+		return rest.Bytes(), b.mime, nil
 	}
 	content, err = form(rest)
 	return content, b.mime, err
 }
 
-// object encodes members as a JSON object, with their stored bytes.
-func object(list []member) []byte {
-	out := []byte{'{'}
-	for i, m := range list {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(append(out, m.key...), ':'), m.raw...)
-	}
-	return append(out, '}')
-}
-
 // form encodes members as a web form. A list becomes repeated fields with the same name.
-func form(list []member) ([]byte, error) {
+func form(list jsonobject.Object) ([]byte, error) {
 	var out []string
 	fields := call{}
 	for _, m := range list {
-		if m.absent() {
+		if absent(m.Value) {
 			continue
 		}
-		fields[m.name] = m
-		p := piece{arg: m.name, style: style{kind: "form", explode: true}}
-		if m.raw[0] == '{' {
+		fields[m.Name] = m.Value
+		p := piece{arg: m.Name, style: style{kind: "form", explode: true}}
+		if m.Value[0] == '{' {
 			p.style = style{} // nested lists and objects are refused, because they have no standard notation
 		}
 		parts, err := fields.parts(p, "form")
@@ -197,7 +186,7 @@ func form(list []member) ([]byte, error) {
 			return nil, err
 		}
 		for _, x := range parts {
-			out = append(out, url.QueryEscape(m.name)+"="+url.QueryEscape(x.value))
+			out = append(out, url.QueryEscape(m.Name)+"="+url.QueryEscape(x.value))
 		}
 	}
 	return []byte(strings.Join(out, "&")), nil

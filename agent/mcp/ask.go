@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"countersign/agent"
+	"countersign/agent/jsonobject"
 )
 
 const (
@@ -80,21 +81,21 @@ func unfitAddress(text string) string {
 // addresses reads, from the data of a server's error, the addresses that a person must visit before the call. Each
 // address becomes a form. If one of the addresses must not be shown to a person, addresses returns no form.
 func addresses(server string, data json.RawMessage) []agent.Form {
-	o, err := readObject(data)
+	o, err := jsonobject.Read(data)
 	if err != nil {
 		return nil
 	}
-	list, err := readArray(o.get("elicitations"))
+	list, err := jsonobject.ReadList(o.Get("elicitations"))
 	if err != nil || len(list) > maxVisits {
 		return nil
 	}
 	var out []agent.Form
 	for _, raw := range list {
-		e, err := readObject(raw)
+		e, err := jsonobject.Read(raw)
 		if err != nil {
 			return nil
 		}
-		f := agent.Form{From: "the server " + server, Text: e.text("message"), URL: e.text("url")}
+		f := agent.Form{From: "the server " + server, Text: e.Text("message"), URL: e.Text("url")}
 		if f.URL == "" || unfitForm(f) != "" {
 			return nil
 		}

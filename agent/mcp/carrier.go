@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"countersign/agent/egress"
+	"countersign/agent/jsonobject"
 	"countersign/config"
 	"countersign/internal/tracing"
 )
@@ -105,11 +106,11 @@ func (c *carrier) post(r *http.Request) (*http.Response, error) {
 
 // questionOf returns the id of an outgoing request as JSON, and its method. For other messages, id is "".
 func questionOf(raw []byte) (id, method string) {
-	o, err := readObject(raw)
-	if err != nil || !o.has("method") {
+	o, err := jsonobject.Read(raw)
+	if err != nil || !o.Has("method") {
 		return "", ""
 	}
-	return string(o.get("id")), o.text("method")
+	return string(o.Get("id")), o.Text("method")
 }
 
 // sending is a request's body. The first read of the body sets f.sent, because after this read, the server may have
@@ -233,12 +234,12 @@ func (c *carrier) refusal(resp *http.Response, f *flight, id, method string) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	raw, _ := io.ReadAll(limited(resp.Body, 64<<10)) // a body that can't be read is like a body without an error
 	resp.Body.Close()
-	o, err := readObject(raw)
-	code := string(o.object("error").get("code"))
+	o, err := jsonobject.Read(raw)
+	code := string(o.Object("error").Get("code"))
 	said := kind == "application/json" && err == nil && code != ""
 	var body []byte
 	if said && resp.StatusCode < 500 && f != nil {
-		body = c.tap.in(o.with("id", json.RawMessage(id)).bytes(), f) // an error may have null as its id
+		body = c.tap.in(o.With("id", json.RawMessage(id)).Bytes(), f) // an error may have null as its id
 	}
 	switch {
 	case missing && code != strconv.Itoa(codeNoMethod):

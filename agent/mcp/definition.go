@@ -35,25 +35,25 @@ func define(s config.Server, raw json.RawMessage) (definition, agent.Tool, error
 	if err != nil {
 		return definition{}, agent.Tool{}, fmt.Errorf("%w: %w", ErrDefinition, err)
 	}
-	d := definition{raw: bytes.Clone(raw), name: o.text("name")}
+	d := definition{raw: bytes.Clone(raw), name: o.Text("name")}
 	if d.name == "" {
 		return definition{}, agent.Tool{}, fmt.Errorf("%w: it has no name", ErrDefinition)
 	}
-	if schema := o.given("outputSchema"); schema != nil {
+	if schema := o.Given("outputSchema"); schema != nil {
 		if d.output, err = compile(schema); err != nil {
 			return definition{}, agent.Tool{}, fmt.Errorf("%w: the outputSchema of %.80q: %w", ErrDefinition, d.name, err)
 		}
 	}
-	says := o.object("annotations")
+	says := o.Object("annotations")
 	t := agent.Tool{
-		Name: canonical(s.Name, d.name, s.Bare), Description: forModel(o.text("description"), d.name), Schema: o.get("inputSchema"),
+		Name: canonical(s.Name, d.name, s.Bare), Description: forModel(o.Text("description"), d.name), Schema: o.Get("inputSchema"),
 		Effect: approvers.Unprotected, Timeout: s.Timeout, Definition: d.raw,
 		Claims: workflow.Claims{
-			Title: says.text("title"), ReadOnly: says.flag("readOnlyHint"), Destructive: says.flag("destructiveHint"),
-			Idempotent: says.flag("idempotentHint"), OpenWorld: says.flag("openWorldHint"),
+			Title: says.Text("title"), ReadOnly: says.Flag("readOnlyHint"), Destructive: says.Flag("destructiveHint"),
+			Idempotent: says.Flag("idempotentHint"), OpenWorld: says.Flag("openWorldHint"),
 		},
 	}
-	if title := o.text("title"); t.Claims.Title == "" {
+	if title := o.Text("title"); t.Claims.Title == "" {
 		t.Claims.Title = title
 	}
 	if s.TrustAnnotations {

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"countersign/agent"
+	"countersign/agent/jsonobject"
 )
 
 // list reads the server's list of tools as raw definitions.
@@ -88,15 +89,15 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 		}
 		return nil, "", fmt.Errorf("the server does not send its list of tools: %s", line(err.Error()))
 	}
-	page, err := readObject(*got)
+	page, err := jsonobject.Read(*got)
 	if err != nil {
 		return nil, "", fmt.Errorf("the server's list of tools: %w", err)
 	}
-	tools, err := readArray(page.get("tools"))
+	tools, err := jsonobject.ReadList(page.Get("tools"))
 	if err != nil {
 		return nil, "", fmt.Errorf("the server's list of tools: %w", err)
 	}
-	return tools, page.text("nextCursor"), nil
+	return tools, page.Text("nextCursor"), nil
 }
 
 // errDrifted means that a tool was not called, because the server changed the tool's definition.

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"countersign/agent"
+	"countersign/agent/jsonobject"
 	"countersign/internal/redact"
 )
 
@@ -35,13 +36,13 @@ func errLied(d definition, format string, args ...any) error {
 
 // result converts a call's result to text for the model. Files in the result are attached for people.
 func result(d definition, secrets redact.Values, raw json.RawMessage, attach func(agent.File) error) (string, error) {
-	r, err := readObject(raw)
+	r, err := jsonobject.Read(raw)
 	if err != nil {
 		return "", errLied(d, "its result is not an object")
 	}
 	w := writer{attach: attach, secrets: secrets}
-	if content := r.given("content"); content != nil {
-		parts, err := readArray(content)
+	if content := r.Given("content"); content != nil {
+		parts, err := jsonobject.ReadList(content)
 		if err != nil || len(parts) > maxParts {
 			return "", errLied(d, "its content is not a list of at most %d parts", maxParts)
 		}
@@ -49,10 +50,10 @@ func result(d definition, secrets redact.Values, raw json.RawMessage, attach fun
 			w.part(part)
 		}
 	}
-	if failed := r.flag("isError"); failed != nil && *failed {
+	if failed := r.Flag("isError"); failed != nil && *failed {
 		return "", agent.Refused(or(cut(w.text(), maxError), "the tool failed without saying why"))
 	}
-	structured := r.given("structuredContent")
+	structured := r.Given("structuredContent")
 	if d.output != nil {
 		if structured == nil {
 			return "", errLied(d, "it returned no structuredContent, which its outputSchema requires")
@@ -123,25 +124,25 @@ func (w *writer) say(format string, args ...any) {
 
 // part adds one part of the result to the text.
 func (w *writer) part(raw json.RawMessage) {
-	o, err := readObject(raw)
+	o, err := jsonobject.Read(raw)
 	if err != nil {
 		w.say("[a part of the result is not an object]")
 		return
 	}
-	switch kind := o.text("type"); kind {
+	switch kind := o.Text("type"); kind {
 	case "text":
-		w.parts = append(w.parts, o.text("text"))
+		w.parts = append(w.parts, o.Text("text"))
 	case "image", "audio":
-		w.file(kind, "", o.text("mimeType"), o.text("data"))
+		w.file(kind, "", o.Text("mimeType"), o.Text("data"))
 	case "resource":
-		r := o.object("resource")
-		if r.has("blob") {
-			w.file("file", fileName(r.text("uri")), r.text("mimeType"), r.text("blob"))
+		r := o.Object("resource")
+		if r.Has("blob") {
+			w.file("file", fileName(r.Text("uri")), r.Text("mimeType"), r.Text("blob"))
 			return
 		}
-		w.say("[resource %s]\n%s", r.text("uri"), r.text("text"))
+		w.say("[resource %s]\n%s", r.Text("uri"), r.Text("text"))
 	case "resource_link":
-		w.say("[link to a resource that was not read: %s]", strings.Join(strings.Fields(o.text("name")+" "+o.text("uri")+" "+o.text("description")), " "))
+		w.say("[link to a resource that was not read: %s]", strings.Join(strings.Fields(o.Text("name")+" "+o.Text("uri")+" "+o.Text("description")), " "))
 	default:
 		w.say("[a part of the result, of the unknown kind %s]", strconv.Quote(cut(kind, 40)))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"countersign/agent"
+	"countersign/agent/jsonobject"
 	"countersign/config"
 	"countersign/internal/redact"
 )
@@ -124,7 +125,7 @@ func TestPromises(t *testing.T) {
 
 // TestOddErrors checks errors with an invalid code or a long text, and invalid numbers.
 func TestOddErrors(t *testing.T) {
-	a := readError(object{{"code", []byte(`"x"`)}})
+	a := readError(jsonobject.Object{{Name: "code", Value: []byte(`"x"`)}})
 	if outcomeOf(rejected(a, 200)) != unclear {
 		t.Error("an error without a code claims that nothing was done")
 	}
@@ -154,7 +155,7 @@ func FuzzMessages(f *testing.F) {
 		p.pending["1"], p.pending["2"] = &outgoing{method: "tools/list"}, &outgoing{method: "tools/call", flight: call}
 		seen := p.in(raw, nil)
 		if seen != nil {
-			if _, err := readObject(seen); err != nil {
+			if _, err := jsonobject.Read(seen); err != nil {
 				t.Errorf("the SDK is given %q: %v", seen, err)
 			}
 			if len(seen) > 4*len(raw)+500 {

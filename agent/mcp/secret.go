@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"countersign/agent/jsonobject"
 	"countersign/config"
 	"countersign/internal/redact"
 )
@@ -57,22 +58,22 @@ func secretsOf(s config.Server, lookup func(string) (string, bool)) []string {
 
 // masked replaces the server's secrets in a message of the server. A list of tools stays unchanged, because the exact
 // bytes of the definitions are pinned. A tool whose definition contains a secret is not offered.
-func (t *tap) masked(o object, raw []byte) (object, []byte) {
-	if !t.secrets.In(string(raw)) || !o.has("method") && t.isList(string(o.get("id"))) {
+func (t *tap) masked(o jsonobject.Object, raw []byte) (jsonobject.Object, []byte) {
+	if !t.secrets.In(string(raw)) || !o.Has("method") && t.isList(string(o.Get("id"))) {
 		return o, raw
 	}
 	for i, m := range o {
-		switch m.name {
+		switch m.Name {
 		case "params", "result", "error":
-			o[i].value = maskJSON(m.value, t.secrets)
+			o[i].Value = maskJSON(m.Value, t.secrets)
 			// The member requestState goes back only to the server, so it stays unchanged.
-			if state := o.object(m.name).get("requestState"); state != nil {
-				before, _ := readObject(m.value)
-				o[i].value = o.object(m.name).with("requestState", before.get("requestState")).bytes()
+			if state := o.Object(m.Name).Get("requestState"); state != nil {
+				before, _ := jsonobject.Read(m.Value)
+				o[i].Value = o.Object(m.Name).With("requestState", before.Get("requestState")).Bytes()
 			}
 		}
 	}
-	return o, o.bytes()
+	return o, o.Bytes()
 }
 
 // isList reports whether an id belongs to a request for the list of tools.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"countersign/agent"
+	"countersign/agent/jsonobject"
 	"countersign/config"
 	"countersign/internal/redact"
 )
@@ -153,7 +154,7 @@ func TestStateGoesBack(t *testing.T) {
 	s := newServer(config.Server{Env: map[string]string{"KEY": "${SPILT_KEY}"}}, Config{Lookup: os.LookupEnv, Log: discard}, quick())
 	tap := newTap(discard, *s.secrets.Load(), 1000, func() {}, nil)
 	raw := `{"id":1,"result":{"a":` + string(quoted(spilt)) + `,"requestState":` + string(quoted(spilt)) + `}}`
-	o, err := readObject([]byte(raw))
+	o, err := jsonobject.Read([]byte(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

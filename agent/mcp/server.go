@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"countersign/agent"
+	"countersign/agent/jsonobject"
 	"countersign/config"
 	"countersign/internal/redact"
 )
@@ -244,8 +245,8 @@ func (s *server) define(list []json.RawMessage) ([]agent.Tool, string) {
 }
 
 func nameOf(raw json.RawMessage) string {
-	o, _ := readObject(raw)
-	return o.text("name")
+	o, _ := jsonobject.Read(raw)
+	return o.Text("name")
 }
 
 // tool converts one definition to a tool. The tool's Run function calls the server.

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"countersign/agent"
+	"countersign/agent/jsonobject"
 	"countersign/internal/redact"
 )
 
@@ -89,11 +90,11 @@ func (t *tap) end(f *flight) {
 // The method out processes an outgoing message of the SDK, and returns the bytes to send. For a tool call, it also
 // returns the flight of the call.
 func (t *tap) out(raw []byte) ([]byte, *flight, error) {
-	o, err := readObject(raw)
+	o, err := jsonobject.Read(raw)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the message to the server: %w", err)
 	}
-	id, method := string(o.get("id")), o.text("method")
+	id, method := string(o.Get("id")), o.Text("method")
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -102,7 +103,7 @@ func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 		return raw, nil, nil
 	case id == "":
 		if method == "notifications/cancelled" {
-			delete(t.pending, string(o.object("params").get("requestId")))
+			delete(t.pending, string(o.Object("params").Get("requestId")))
 		}
 		return raw, nil, nil
 	}
@@ -117,14 +118,14 @@ func (t *tap) out(raw []byte) ([]byte, *flight, error) {
 }
 
 // calls inserts the approved bytes of the arguments into an outgoing call.
-func (t *tap) calls(o object, id string) ([]byte, *flight, error) {
-	params := o.object("params")
-	f := t.flights[params.object("_meta").text("progressToken")]
+func (t *tap) calls(o jsonobject.Object, id string) ([]byte, *flight, error) {
+	params := o.Object("params")
+	f := t.flights[params.Object("_meta").Text("progressToken")]
 	if f == nil {
 		return nil, nil, errors.New("a call that the bot did not make")
 	}
 	t.pending[id] = &outgoing{method: "tools/call", flight: f}
-	return o.with("params", params.with("arguments", f.args).bytes()).bytes(), f, nil
+	return o.With("params", params.With("arguments", f.args).Bytes()).Bytes(), f, nil
 }
 
 // The method "in" processes a message of the server. It returns the message for the SDK, or nil if the message is
@@ -135,15 +136,15 @@ func (t *tap) in(raw []byte, of *flight) []byte {
 		return t.unfit(o, err)
 	}
 	o, raw = t.masked(o, raw)
-	id, method := o.get("id"), o.text("method")
+	id, method := o.Get("id"), o.Text("method")
 	switch {
-	case o.has("method") && id != nil && string(id) != "null":
+	case o.Has("method") && id != nil && string(id) != "null":
 		return t.asked(o, string(id), method, of)
-	case o.has("method"):
+	case o.Has("method"):
 		return t.told(o, raw, method)
-	case o.has("result") && o.has("error"):
+	case o.Has("result") && o.Has("error"):
 		return t.unfit(o, errors.New("it has both a result and an error"))
-	case (o.has("result") || o.has("error")) && id != nil:
+	case (o.Has("result") || o.Has("error")) && id != nil:
 		return t.answered(o, raw, string(id))
 	}
 	t.drop("not a question, an answer or a notification")
@@ -151,9 +152,9 @@ func (t *tap) in(raw []byte, of *flight) []byte {
 }
 
 // unfit handles an invalid message. If the message answers a call, unfit ends the call with an error.
-func (t *tap) unfit(o object, why error) []byte {
-	id := string(o.get("id"))
-	if !o.has("method") && id != "" {
+func (t *tap) unfit(o jsonobject.Object, why error) []byte {
+	id := string(o.Get("id"))
+	if !o.Has("method") && id != "" {
 		if p := t.take(id); p != nil {
 			return p.refuse(id, "the server's answer can't be used: "+why.Error())
 		}
@@ -185,16 +186,16 @@ func failed(id, why string) []byte {
 }
 
 // answered handles the server's answer to a request.
-func (t *tap) answered(o object, raw []byte, id string) []byte {
+func (t *tap) answered(o jsonobject.Object, raw []byte, id string) []byte {
 	p := t.take(id)
 	if p == nil {
 		t.drop("an answer to a request that was not made")
 		return nil
 	}
-	result := o.get("result")
+	result := o.Get("result")
 	switch {
-	case p.flight != nil && o.has("error"):
-		p.flight.answer.Store(readError(o.object("error")))
+	case p.flight != nil && o.Has("error"):
+		p.flight.answer.Store(readError(o.Object("error")))
 		return raw
 	case p.flight != nil && len(result) > t.maxResult:
 		return p.refuse(id, fmt.Sprintf("its result has %d bytes, and %d are allowed: ask for less at a time, or raise max_result of the server", len(result), t.maxResult))
@@ -203,8 +204,8 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 	case p.method == "tools/list" && result != nil:
 		t.relisted(result)
 		// The caching hint is removed, because the next read must reach the server.
-		if list, err := readObject(result); err == nil {
-			return o.with("result", list.without("ttlMs").bytes()).bytes()
+		if list, err := jsonobject.Read(result); err == nil {
+			return o.With("result", list.Without("ttlMs").Bytes()).Bytes()
 		}
 	}
 	return raw
@@ -212,40 +213,40 @@ func (t *tap) answered(o object, raw []byte, id string) []byte {
 
 // finished handles a call's result. The SDK gets an empty result, because the flight has the real result. If the
 // result contains questions of the server, the SDK gets the questions.
-func (t *tap) finished(o object, id string, p *outgoing, result json.RawMessage) []byte {
-	r, err := readObject(result)
+func (t *tap) finished(o jsonobject.Object, id string, p *outgoing, result json.RawMessage) []byte {
+	r, err := jsonobject.Read(result)
 	if err != nil {
 		return p.refuse(id, "the server's answer can't be used: its result is not an object")
 	}
-	if r.has("inputRequests") || r.text("resultType") == "input_required" {
-		return o.with("result", t.markQuestions(r, p.flight).bytes()).bytes()
+	if r.Has("inputRequests") || r.Text("resultType") == "input_required" {
+		return o.With("result", t.markQuestions(r, p.flight).Bytes()).Bytes()
 	}
 	p.flight.answer.Store(&answer{result: result})
-	short := object{{"content", json.RawMessage("[]")}}
-	if kind := r.get("resultType"); kind != nil {
-		short = append(short, member{"resultType", kind})
+	short := jsonobject.Object{{Name: "content", Value: json.RawMessage("[]")}}
+	if kind := r.Get("resultType"); kind != nil {
+		short = append(short, jsonobject.Member{Name: "resultType", Value: kind})
 	}
-	return o.with("result", short.bytes()).bytes()
+	return o.With("result", short.Bytes()).Bytes()
 }
 
 // readError parses an error of the server.
-func readError(o object) *answer {
-	code, err := strconv.ParseInt(string(o.get("code")), 10, 64)
+func readError(o jsonobject.Object) *answer {
+	code, err := strconv.ParseInt(string(o.Get("code")), 10, 64)
 	if err != nil {
 		code = refusedCode
 	}
-	return &answer{code: code, message: o.text("message"), data: o.get("data")}
+	return &answer{code: code, message: o.Text("message"), data: o.Get("data")}
 }
 
 // told handles a notification of the server.
-func (t *tap) told(o object, raw []byte, method string) []byte {
-	params := o.object("params")
+func (t *tap) told(o jsonobject.Object, raw []byte, method string) []byte {
+	params := o.Object("params")
 	switch method {
 	case "notifications/progress":
 		t.progress(params)
 		return nil
 	case "notifications/message":
-		t.log.Debug("a log message of an MCP server", "level", params.text("level"), "text", line(string(params.get("data"))))
+		t.log.Debug("a log message of an MCP server", "level", params.Text("level"), "text", line(string(params.Get("data"))))
 		return nil
 	case "notifications/tools/list_changed":
 		t.changed()
@@ -263,15 +264,15 @@ func (t *tap) told(o object, raw []byte, method string) []byte {
 }
 
 // progress passes the server's progress report to the run.
-func (t *tap) progress(params object) {
+func (t *tap) progress(params jsonobject.Object) {
 	t.mu.Lock()
-	f := t.flights[params.text("progressToken")]
+	f := t.flights[params.Text("progressToken")]
 	t.mu.Unlock()
 	if f == nil || f.progress == nil {
 		t.drop("progress of a call that is not running")
 		return
 	}
-	f.progress(agent.Progress{Done: number(params.get("progress")), Total: number(params.get("total")), Text: line(params.text("message"))})
+	f.progress(agent.Progress{Done: number(params.Get("progress")), Total: number(params.Get("total")), Text: line(params.Text("message"))})
 }
 
 func number(raw json.RawMessage) float64 {
@@ -283,7 +284,7 @@ func number(raw json.RawMessage) float64 {
 }
 
 // asked handles a request of the server, such as a question to a person.
-func (t *tap) asked(o object, id, method string, of *flight) []byte {
+func (t *tap) asked(o jsonobject.Object, id, method string, of *flight) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.questions) >= maxQuestions {
@@ -293,32 +294,32 @@ func (t *tap) asked(o object, id, method string, of *flight) []byte {
 	q := &question{flight: of}
 	t.questions[id] = q
 	if method != "elicitation/create" {
-		return o.bytes()
+		return o.Bytes()
 	}
-	params := o.object("params")
-	q.schema = params.get("requestedSchema")
-	return o.with("params", marked(params, id).bytes()).bytes()
+	params := o.Object("params")
+	q.schema = params.Get("requestedSchema")
+	return o.With("params", marked(params, id).Bytes()).Bytes()
 }
 
 // markQuestions registers the questions in a result, and adds their keys to the result.
-func (t *tap) markQuestions(r object, f *flight) object {
-	requests := r.object("inputRequests")
+func (t *tap) markQuestions(r jsonobject.Object, f *flight) jsonobject.Object {
+	requests := r.Object("inputRequests")
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, m := range requests {
-		ask, err := readObject(m.value)
-		if err != nil || ask.text("method") != "elicitation/create" || i >= maxQuestions {
+		ask, err := jsonobject.Read(m.Value)
+		if err != nil || ask.Text("method") != "elicitation/create" || i >= maxQuestions {
 			continue
 		}
-		params, key := ask.object("params"), f.token+"/"+m.name
-		t.questions[key] = &question{flight: f, schema: params.get("requestedSchema")}
-		requests[i].value = ask.with("params", marked(params, key).bytes()).bytes()
+		params, key := ask.Object("params"), f.token+"/"+m.Name
+		t.questions[key] = &question{flight: f, schema: params.Get("requestedSchema")}
+		requests[i].Value = ask.With("params", marked(params, key).Bytes()).Bytes()
 	}
-	return r.with("inputRequests", requests.bytes())
+	return r.With("inputRequests", requests.Bytes())
 }
 
-func marked(params object, key string) object {
-	return params.with("_meta", params.object("_meta").with(questionKey, quoted(key)).bytes())
+func marked(params jsonobject.Object, key string) jsonobject.Object {
+	return params.With("_meta", params.Object("_meta").With(questionKey, quoted(key)).Bytes())
 }
 
 // whose returns the question with a key, and the call to which it belongs. The call is the call on whose stream the

@@ -690,7 +690,8 @@ func (w *Callers) Withdraw(ctx context.Context, client approvers.Client, id, rea
 	})
 }
 
-// Answer answers an approver's question about a request.
+// Answer answers an approver's question about a request. The questions of all requests of a call have different numbers,
+// so an answer to a question of an earlier request is refused.
 func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error {
 	return w.update(ctx, "answer of a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
@@ -707,7 +708,7 @@ func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string
 		c := Click{Who: conv.Caller.Caller.Identity(), At: t.now, Reason: text}
 		after, events := cur.now, []approvers.Event(nil)
 		if denied == nil {
-			after, events, denied = cur.now.Reply(t.deciding(), t.requests.action(c), question)
+			after, events, denied = cur.now.Reply(t.deciding(), t.requests.action(c), question-cur.now.Retry.EarlierRemarks())
 		}
 		if denied != nil {
 			return &CallerProblem{Code: CallerNoQuestion, Request: id}

@@ -77,3 +77,15 @@ func TestCallersNamed(t *testing.T) {
 	}
 	h.ok(h.store.Check(h.ctx()))
 }
+
+// After a backup was restored, Last still finds a request that was open in the backup. So the agent that repeats the call
+// learns that the call may have run.
+func TestLastRequestAfterARestore(t *testing.T) {
+	h := newCallerHarness(t)
+	call := callerCall("a", `issue_refund {"amount":1}`, func(c *workflow.CallerCall) { c.ClientState = "s-1" })
+	id := h.callerAsks(call)
+	h.ok(h.History.Restored(h.ctx(), fromBackup))
+	if last, err := h.Callers.Last(h.ctx(), call); err != nil || last != id || !h.callerView("ci", id).Lost() {
+		t.Errorf("the last request is %q (%v), want %q, which is lost", last, err, id)
+	}
+}

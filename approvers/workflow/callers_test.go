@@ -323,6 +323,34 @@ func TestCallersReportAfterAskAgain(t *testing.T) {
 	wantFirst(first, approvers.ExecutionFailed)
 }
 
+// After an unknown outcome, people ask for the call again. A late answer to a question of the earlier request does not
+// become the answer to a question of the new request.
+func TestCallersLateAnswer(t *testing.T) {
+	h := newCallerHarness(t, func(p *approvers.Policy) { p.Clients[0].OutcomeWithin = time.Minute })
+	id := h.callerAsks(callerCall("k", `issue_refund {"amount": 5}`))
+	question := 0
+	for range 3 {
+		r := *h.callerView("ci", id).Request
+		if first := r.Retry.EarlierRemarks(); first != question {
+			t.Fatalf("the numbers of the questions begin at %d, want %d", first, question)
+		}
+		h.question(lead, r.ID, "why?")
+		if question > 0 {
+			wantProblem(t, h.Callers.Answer(h.ctx(), ci, id, question-2, "late"), workflow.CallerNoQuestion)
+		}
+		h.ok(h.Callers.Answer(h.ctx(), ci, id, question, "because"))
+		if remarks := h.callerView("ci", id).Request.Remarks; len(remarks) != 2 || remarks[1].To != 0 || remarks[1].Text != "because" {
+			t.Fatalf("the remarks are %+v", remarks)
+		}
+		h.approve(lead, r.ID)
+		h.ok(h.claims(id))
+		h.clock.pass(time.Minute)
+		h.due()
+		h.ok(h.again(lead, h.request(r.ID).Execution))
+		question += 2
+	}
+}
+
 // A caller must also claim a call that needs no approval. The claim must come in time, and the limit of automatic runs
 // counts all requests of the client. A pause prevents the claim.
 func TestCallersAutomatic(t *testing.T) {

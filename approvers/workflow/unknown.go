@@ -487,6 +487,7 @@ func (t runsTx) newRetry(turn approvers.Turn, call store.Call, e approvers.Execu
 	}
 	earlier, err := t.Request(e.Request)
 	r.Edits, r.Bundle, r.Apart = earlier.Edits, earlier.Bundle, earlier.Bundle != ""
+	r.Retry.Remarks = earlier.Retry.EarlierRemarks() + len(earlier.Remarks)
 	for _, p := range earlier.Facts.Requesters { // the turn may have been rebuilt after damage
 		if !slices.Contains(r.Facts.Requesters, p) {
 			r.Facts.Requesters = append(r.Facts.Requesters, p)

@@ -36,13 +36,14 @@ func (s setup) openGateway(ctx context.Context, p parts) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = mcpserver.Attach(mcpserver.Config{
+	mcp, err := mcpserver.Attach(mcpserver.Config{
 		Gateway: g, Callers: p.workflow.Callers, Views: p.workflow.Views, Policy: s.tools.Policy, Tools: s.tools.All, Version: version(),
-		Stopping: ctx.Done(), Log: s.log,
+		Stopping: ctx.Done(), Log: s.log, Tell: p.workflow.Tell,
 	})
 	if err != nil {
 		return nil, err
 	}
+	p.mcp.Store(mcp)
 	hookserver.Attach(hookserver.Config{Gateway: g, Callers: p.workflow.Callers, Views: p.workflow.Views, Stopping: ctx.Done(), Log: s.log})
 	p.metrics.WatchGateway(g.Waiting)
 	server := gateway.Server(g)

@@ -64,6 +64,9 @@ func foreignWays() map[string]func(c caller, id string) gatewayReply {
 			}
 		}
 	}
+	ways["2026-07-28 subscriptions/listen"] = func(c caller, id string) gatewayReply {
+		return c.rpc("2026-07-28", "subscriptions/listen", "", fmt.Sprintf(`{"notifications":{"taskIds":[%q]}}`, id))
+	}
 	return ways
 }
 
@@ -101,7 +104,7 @@ func TestGatewayForeignRequests(t *testing.T) {
 			if got.Status != want.Status || said != want.Original || fmt.Sprint(got.Header["Etag"]) != fmt.Sprint(want.Header["Etag"]) {
 				t.Fatalf("%s of a request that is %s: %d %s, but for an id that does not exist: %d %s", way, name, got.Status, got.Original, want.Status, want.Original)
 			}
-			if refused := got.Status >= 400 || strings.Contains(got.Original, `"isError":true`) || strings.Contains(got.Original, `"error":{`); !refused {
+			if refused := got.Status >= 400 || strings.Contains(got.Original, `"isError":true`) || strings.Contains(got.Original, `"error":{`) || strings.Contains(got.Original, `"notifications":{}`); !refused {
 				t.Fatalf("%s of a request that is %s: %d %s", way, name, got.Status, got.Original)
 			}
 		}
@@ -118,6 +121,7 @@ func TestGatewayForeignRequests(t *testing.T) {
 		{"2025-11-25 tasks/get", `"status":"working"`}, {"2026-07-28 tasks/get", `"status":"working"`}, {"2026-07-28 tasks/update", `"resultType":"complete"`},
 		{"2025-11-25 countersign.answer", "There is no such question"}, {"2026-07-28 countersign.withdraw", "The call is withdrawn"}, {"2025-11-25 tasks/cancel", `"status":"cancelled"`},
 		{"2026-07-28 tasks/cancel", `"resultType":"complete"`}, {"2025-06-18 countersign.result", "The call was withdrawn"}, {"2025-11-25 tasks/result", "The call was withdrawn"},
+		{"2026-07-28 subscriptions/listen", `"status":"cancelled"`},
 	} {
 		if r := foreign[c[0]](ci, id); !strings.Contains(r.Original, c[1]) {
 			t.Errorf("%s of the owner: %d %s, want %s", c[0], r.Status, r.Original, c[1])

@@ -24,6 +24,7 @@ import (
 
 	"countersign/internal/testkit"
 	"countersign/internal/testkit/npm"
+	"countersign/internal/testkit/pgserver"
 )
 
 // These are the keys of _meta in the gateway's results.
@@ -401,7 +402,7 @@ func nodeClient(t *testing.T, script string, c caller) (said <-chan string, ende
 }
 
 // The gateway works with the official TypeScript SDKs, each with its own form of tasks, and with MCP's Inspector. The
-// test covers held calls, timeouts, repetitions and tasks.
+// test covers held calls, timeouts, repetitions, tasks and notifications about tasks.
 func TestMCPTypeScript(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
@@ -427,14 +428,14 @@ func TestMCPTypeScript(t *testing.T) {
 		}, map[int]func(){0: approves(1), 3: approves(2), 5: approves(3)}},
 		{"sdk2.mjs", "2026-07-28", []string{
 			"held ok approved-executed", "timeout REQUEST_TIMEOUT", "again", "repeated ok approved-executed", "task", asked + "Was it insured? answer", asked + "Since when? answer", "task ok approved-executed",
-			"direct ok approved-executed",
+			"direct ok approved-executed", "notified true working", "notified true completed", "notified ok approved-executed", "closed graceful",
 		}, map[int]func(){0: approves(5), 3: approves(6), 5: func() { asks("Was it insured?") }, 6: func() {
 			teo.sees("countersign", "", "Was it insured?", "Yes, by the carrier")
 			asks("Since when?")
 		}, 7: func() {
 			teo.sees("countersign", "", "Since when?", "The client declined to answer.")
 			approves(7)()
-		}}},
+		}, 9: approves(8)}},
 	} {
 		said, ended := nodeClient(t, sdk.script, ci)
 		wants := append([]string{"connected " + sdk.version + " issue_refund,search_orders,send_email,countersign.answer,countersign.result,countersign.withdraw"}, sdk.steps...)
@@ -510,6 +511,72 @@ func TestMCPKilled(t *testing.T) {
 	current.wants(current.call("search_orders", `{"query":"ORD-123"}`), "approved-executed", `"refunded":1.00`)
 	if n := strings.Count(bot.text(), "tool ran\" tool=send_email"); n != 0 {
 		t.Errorf("after the restart, the e-mail was sent %d times", n)
+	}
+}
+
+// Two replicas work on one database, and Slack delivers to the second one. The first replica holds a call. After the
+// approval at the second replica, the client gets the result from the first replica. A client cancels a call at the other
+// replica. Then the first replica is killed while it holds another call. The client repeats the call at the second replica, and the repetition continues the
+// request. Each call runs once.
+func TestMCPReplicas(t *testing.T) {
+	t.Parallel()
+	server := pgserver.New(t, "fsync=off")
+	p := openProcessHarness(t).overHTTP()
+	policy, err := os.ReadFile(p.policy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The client's answers come from changes of its requests, because a call is held for longer than the test takes.
+	write(t, p.policy(), append(policy, strings.Replace(gatewayClients, "caps: {pending: 6}", "hold: 5m", 1)...))
+	p.env = append(p.env, "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0")
+	var bots [2]*program
+	var raw [2]caller // without a client library
+	var at [2]mcpClient
+	for i := range bots {
+		bots[i], _ = p.replicaOf(server.URL("postgres"), filepath.Join(p.dir, "key")).serve()
+		raw[i] = openCaller(t, "http://"+bots[i].says(`countersign is up.* gateway=(\S+)`), ciToken)
+		at[i] = openMCP(t, raw[i].base, ciToken, "")
+	}
+	teo := p.watcher("teo")
+	held := at[0].calls("issue_refund", refundOf("1"))
+	at[0].waits("waits for Team Lead")
+	teo.clicks("countersign", "", "Approve", "Refund of $1.00")
+	at[0].wants(<-held, "approved-executed", "refund")
+
+	// A client with an older version of MCP cancels a call, and the message reaches the replica that does not hold the call.
+	older := func(c caller, message string) string {
+		r, err := c.send(http.MethodPost, "/mcp", message, "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2025-06-18", "Mcp-Session-Id", "s-1")
+		if err != nil {
+			t.Error(err)
+		}
+		return r.Original
+	}
+	left := make(chan string, 1)
+	go func() {
+		left <- older(raw[0], `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"issue_refund","arguments":`+refundOf("3")+`}}`)
+	}()
+	teo.sees("countersign", "", "Refund of $3.00")
+	older(raw[1], `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	if answer := <-left; !strings.Contains(answer, "the caller no longer waits") {
+		t.Errorf("the cancelled call is answered: %s", answer)
+	}
+
+	held = at[0].calls("issue_refund", refundOf("2"))
+	asked := at[0].waits("waits for Team Lead")
+	if err := bots[0].end(syscall.SIGKILL); err == nil {
+		t.Fatal("the killed replica ended without an error")
+	}
+	if a := <-held; a.err == nil {
+		t.Fatalf("the killed replica answers %s", a.text)
+	}
+	held = at[1].calls("issue_refund", refundOf("2"))
+	if again := at[1].waits("waits for Team Lead"); again != asked {
+		t.Errorf("the other replica says %q about the repeated call, want %q", again, asked)
+	}
+	teo.clicks("countersign", "", "Approve", "Refund of $2.00")
+	at[1].wants(<-held, "approved-executed", "refund")
+	if n := strings.Count(bots[0].text()+bots[1].text(), `"tool ran" tool=issue_refund`); n != 2 {
+		t.Errorf("%d refunds ran, want 2", n)
 	}
 }
 

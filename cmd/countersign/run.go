@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,7 @@ import (
 	"countersign/agent"
 	"countersign/agent/catalog"
 	"countersign/agent/gateway"
+	"countersign/agent/gateway/mcpserver"
 	"countersign/approvers"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
@@ -84,7 +86,8 @@ type parts struct {
 	metrics  *metrics.Metrics
 	traces   traces
 	webhooks *gateway.Webhooks
-	sealer   *audit.Sealer // nil: no sealing
+	mcp      *atomic.Pointer[mcpserver.Server] // empty until the gateway is open
+	sealer   *audit.Sealer                     // nil: no sealing
 	reporter *audit.Reporter
 }
 
@@ -130,7 +133,13 @@ func (s setup) assemble() parts {
 	m.WatchStall(s.store)
 	m.WatchTools(s.tools)
 	m.WatchPolicies(s.policies)
-	wf.GrantOwner, wf.HearTold, wf.Team = b.Identities.GrantOwner, b.Replicas.Hear, b.Team
+	var mcp atomic.Pointer[mcpserver.Server]
+	wf.GrantOwner, wf.Team = b.Identities.GrantOwner, b.Team
+	wf.HearTold = func(what string) {
+		if server := mcp.Load(); server == nil || !server.Hear(what) {
+			b.Replicas.Hear(what)
+		}
+	}
 	a := agent.New(agent.Config{
 		Turns: wf.Turns, Runs: wf.Runs, Questions: wf.Questions, Results: wf.Views, Tools: s.tools.Registry, About: b.Identities.About,
 		Model: s.model, HistoryTokens: s.historyTokens, Log: s.log, Now: s.now, Count: m.CountModel, Grace: s.stopWait,
@@ -148,7 +157,7 @@ func (s setup) assemble() parts {
 		}
 		s.rotation.Use = func(ctx context.Context, token string) error { return b.Renew(ctx, bot.Secrets{BotToken: token}) }
 	}
-	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t, reporter: audit.NewReporter(wf.History, s.store, s.tools.Policy, s.log)}
+	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t, mcp: &mcp, reporter: audit.NewReporter(wf.History, s.store, s.tools.Policy, s.log)}
 	p.webhooks = gateway.NewWebhooks(gateway.WebhookConfig{
 		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: config.Lookup, Log: s.log, Now: s.now, Count: m.CountWebhook,
 	})

@@ -37,6 +37,10 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				return &complete{of}, err
 			}
 			return res, err
+		case "subscriptions/listen":
+			if modern(x.version) && len(x.taskIDs) > 0 {
+				return s.listen(ctx, x, req.GetParams().GetMeta())
+			}
 		case "initialize":
 			res, err := next(ctx, method, req)
 			if of, ok := res.(*mcp.InitializeResult); ok && err == nil {

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -194,7 +196,7 @@ func TestSlowReaderOfHeldCall(t *testing.T) {
 				t.Fatal(err)
 			}
 			callers := proposes{hungUp: make(chan time.Duration, 1)}
-			if err := Attach(Config{Gateway: g, Callers: callers, Views: learned{}, Policy: func() *approvers.Policy { return policy }, Tools: func() []workflow.Tool { return nil }, Log: log}); err != nil {
+			if _, err := Attach(Config{Gateway: g, Callers: callers, Views: learned{}, Policy: func() *approvers.Policy { return policy }, Tools: func() []workflow.Tool { return nil }, Log: log}); err != nil {
 				t.Fatal(err)
 			}
 			srv, network := gateway.Server(g), testkit.NewNetwork()
@@ -219,6 +221,51 @@ func TestSlowReaderOfHeldCall(t *testing.T) {
 			_ = c.Close()
 			_ = srv.Close()
 		})
+	}
+}
+
+// A client cancels a call, and the message reaches another replica than the one that holds the call. The call ends. A
+// cancellation without a session, with another session or of another client ends no call.
+func TestCancelledAtAnotherReplica(t *testing.T) {
+	for name, c := range map[string]struct {
+		client, session, id string
+		want                bool
+	}{
+		"the call": {"ci", "s-1", "7", true}, "another call": {"ci", "s-1", "8", false}, "another session": {"ci", "s-2", "7", false},
+		"no session": {"ci", "", "7", false}, "another client": {"other", "s-1", "7", false}, "a long id": {"ci", "s-1", `"` + strings.Repeat("x", longestKey) + `"`, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			holds := &Server{held: held{by: map[heldKey]*exchange{}}}
+			told := 0
+			hears := &Server{Config: Config{Tell: func(what string) {
+				told++
+				if !holds.Hear(what) {
+					t.Errorf("%s: the message %q is not known", name, what)
+				}
+			}}}
+			call := &exchange{dropped: make(chan struct{})}
+			defer holds.held.add(heldKey{"ci", "s-1", "7"}, call)()
+			r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+c.id+`}}`))
+			r.Header = http.Header{"Content-Type": {"application/json"}, sessionHeader: {c.session}}
+			x := &exchange{client: approvers.Client{Name: c.client}, out: &answer{ResponseWriter: httptest.NewRecorder()}}
+			if _, refused, err := hears.begin(x, r); refused || err != nil {
+				t.Fatal(name, refused, err)
+			}
+			synctest.Wait()
+			select {
+			case <-call.dropped:
+				if !c.want {
+					t.Errorf("%s: the call has ended", name)
+				}
+			default:
+				if c.want {
+					t.Errorf("%s: the call is still held; %d messages were sent", name, told)
+				}
+			}
+		})
+	}
+	if (&Server{}).Hear(`{"event":"user_change"}`) {
+		t.Error("a message of the bot is taken for a cancellation")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"countersign/agent/gateway"
+	"countersign/agent/jsonobject"
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/view"
@@ -48,7 +52,7 @@ var (
 	_ Views   = (*view.Reader)(nil)
 )
 
-// Config configures a Server. All fields except Now are required.
+// Config configures a Server. All fields except Tell and Now are required.
 type Config struct {
 	Gateway  *gateway.Gateway
 	Callers  Callers
@@ -58,7 +62,8 @@ type Config struct {
 	Version  string                   // the version of Countersign
 	Stopping <-chan struct{}          // closed when the process is about to end
 	Log      *slog.Logger
-	Now      func() time.Time // nil: time.Now
+	Tell     func(what string) // sends a message to Server.Hear of the other replicas; nil: there are none
+	Now      func() time.Time  // nil: time.Now
 }
 
 // Server serves MCP. Server is safe for concurrent use.
@@ -73,10 +78,13 @@ type Server struct {
 // maxBody limits the body of a request. The gateway has the same limit.
 const maxBody = 192 << 10
 
-// Attach adds the server to a gateway, at the path /mcp.
-func Attach(c Config) error {
+// Attach adds a server to a gateway, at the path /mcp.
+func Attach(c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Tell == nil {
+		c.Tell = func(string) {}
 	}
 	s := &Server{Config: c, own: ownTools(), held: held{by: map[heldKey]*exchange{}}, ends: deliveries{by: map[string]*delivery{}}}
 	can := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
@@ -87,7 +95,7 @@ func Attach(c Config) error {
 	})
 	server.AddReceivingMiddleware(s.receive)
 	if err := s.addTaskMethods(server); err != nil {
-		return err
+		return nil, err
 	}
 	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: true, MaxRequestBodyBytes: maxBody,
@@ -96,7 +104,7 @@ func Attach(c Config) error {
 		DisableLocalhostProtection: true,
 	})
 	c.Gateway.Handle(gateway.MCPPath, "mcp", s.serve)
-	return nil
+	return s, nil
 }
 
 // instructions is a text for the client's model.
@@ -108,8 +116,11 @@ const instructions = `Some of these tools wait until people have approved the ca
 // protocol.
 type exchange struct {
 	client  approvers.Client
-	version string          // version of the protocol, from the header
-	task    bool            // the message requests a task as in the protocol 2025-11-25
+	version string         // version of the protocol, from the header
+	id      string         // id of the message, in the message's notation
+	task    bool           // the message requests a task as in the protocol 2025-11-25
+	taskIDs jsontext.Value // ids of the tasks of a subscriptions/listen message
+	out     *answer
 	gone    <-chan struct{} // closed when the connection has ended
 	dropped chan struct{}   // closed when the client has cancelled the call
 
@@ -146,56 +157,58 @@ const (
 // serve serves one HTTP request of a client.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
 	x := &exchange{client: *client, version: r.Header.Get(versionHeader), gone: r.Context().Done(), dropped: make(chan struct{})}
-	out := &answer{ResponseWriter: w, gone: x.gone}
+	x.out = &answer{ResponseWriter: w, gone: x.gone}
 	if origin := r.Header.Get("Origin"); origin != "" && (!local(origin) || !local("http://"+r.Host)) {
 		// Without this check, a page from another machine could call this server with DNS rebinding.
 		http.Error(w, "pages of other machines can't call", http.StatusForbidden)
 		return nil
 	}
 	if r.Method == http.MethodPost {
-		end, refused, err := s.begin(x, out, r)
+		end, refused, err := s.begin(x, r)
 		defer end()
 		if refused || err != nil {
 			return err
 		}
 	}
-	out.Header().Set("X-Accel-Buffering", "no") // for proxies that would buffer the answer
-	s.http.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
-	s.delivered(r.Context(), x, out)
+	x.out.Header().Set("X-Accel-Buffering", "no") // for proxies that would buffer the answer
+	s.http.ServeHTTP(x.out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	s.delivered(r.Context(), x)
 	return nil
 }
 
 // begin reads the message of a POST request before the SDK reads it. If begin has answered the message, refused is true.
 // The caller must call end after the answer. begin is not a part of serve, because the stack of a connection that waits
 // should be small.
-func (s *Server) begin(x *exchange, out *answer, r *http.Request) (end func(), refused bool, err error) {
+func (s *Server) begin(x *exchange, r *http.Request) (end func(), refused bool, err error) {
 	var body []byte
 	var m message
 	end = func() {}
 	apart(func() {
-		if body, err = gateway.ReadBody(out.ResponseWriter, r); err == nil {
+		if body, err = gateway.ReadBody(x.out.ResponseWriter, r); err == nil {
 			m = peek(body)
 		}
 	})
 	if err != nil {
 		return end, false, err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Body = io.NopCloser(bytes.NewReader(x.out.keepID(body, m.id)))
 	if name := r.Header.Get("Mcp-Name"); modern(x.version) && strings.HasPrefix(m.method, "tasks/") && name != "" && name != m.about {
-		return end, true, mismatch(out, m)
+		return end, true, mismatch(x.out, m)
 	}
 	session := r.Header.Get(sessionHeader)
 	switch {
 	case m.method == "initialize":
 		// The server has no sessions. The session id distinguishes the processes of one client, so that a
 		// cancellation finds the right call.
-		out.Header().Set(sessionHeader, rand.Text())
+		x.out.Header().Set(sessionHeader, rand.Text())
 	case m.method == "notifications/cancelled":
-		s.dropped(r.Context(), heldKey{x.client.Name, session, m.cancels})
+		if key := (heldKey{x.client.Name, session, m.cancels}); !s.dropped(r.Context(), key) {
+			s.tell(key)
+		}
 	case m.id != "" && session != "":
 		end = s.held.add(heldKey{x.client.Name, session, m.id}, x)
 	}
-	x.task = m.task && !modern(x.version)
+	x.id, x.taskIDs, x.task = m.id, m.listens, m.task && !modern(x.version)
 	return end, false, nil
 }
 
@@ -223,7 +236,7 @@ func mismatch(w http.ResponseWriter, m message) error {
 
 // delivered is called after the answer of an exchange. If the answer was written to the connection, and the client
 // has not cancelled the call, delivered records the delivery of all last states in the answer.
-func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
+func (s *Server) delivered(ctx context.Context, x *exchange) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	defer func() { x.ended = true }()
@@ -233,13 +246,18 @@ func (s *Server) delivered(ctx context.Context, x *exchange, out *answer) {
 		return
 	default:
 	}
-	if out.failed {
+	if x.out.failed {
 		return
 	}
 	for _, id := range x.answered {
-		if err := s.Callers.Delivered(context.WithoutCancel(ctx), x.client, id); err != nil {
-			s.Log.ErrorContext(ctx, "it could not be recorded that a caller has got its result, so the caller may get it again", "client", x.client.Name, "request", id, "error", err)
-		}
+		s.recordDelivery(ctx, x, id)
+	}
+}
+
+// recordDelivery records that the client has the last state of a request.
+func (s *Server) recordDelivery(ctx context.Context, x *exchange, id string) {
+	if err := s.Callers.Delivered(context.WithoutCancel(ctx), x.client, id); err != nil {
+		s.Log.ErrorContext(ctx, "it could not be recorded that a caller has got its result, so the caller may get it again", "client", x.client.Name, "request", id, "error", err)
 	}
 }
 
@@ -248,6 +266,25 @@ type answer struct {
 	http.ResponseWriter
 	gone   <-chan struct{} // closed when the connection has ended. A client may end the connection as soon as it has the answer
 	failed bool            // a part of the answer could not be sent
+	id     []byte          // see keepID
+	inSDK  []byte
+}
+
+// plainID matches the numbers that the SDK returns as they are.
+var plainID = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,14})$`)
+
+// keepID makes sure that the answer has the id of the message in the notation of the message. The SDK decodes some numbers
+// as floating-point numbers. For such an id, keepID returns the message with another id, and Write changes the id back.
+func (a *answer) keepID(body []byte, id string) []byte {
+	if id == "" || !strings.Contains("-0123456789", id[:1]) || plainID.MatchString(id) {
+		return body
+	}
+	o, err := jsonobject.Read(body)
+	if err != nil {
+		return body
+	}
+	a.id, a.inSDK = []byte(id), strconv.AppendQuote(nil, rand.Text())
+	return o.With("id", a.inSDK).Bytes()
 }
 
 func (a *answer) Write(b []byte) (int, error) {
@@ -257,9 +294,15 @@ func (a *answer) Write(b []byte) (int, error) {
 	default:
 	}
 	gateway.Extend(a.ResponseWriter)
-	n, err := a.ResponseWriter.Write(b)
-	a.failed = a.failed || err != nil
-	return n, err
+	sent := b
+	if a.id != nil {
+		sent = bytes.ReplaceAll(b, a.inSDK, a.id)
+	}
+	if _, err := a.ResponseWriter.Write(sent); err != nil {
+		a.failed = true
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // FlushError lets http.ResponseController flush the answer.
@@ -271,10 +314,11 @@ func (a *answer) FlushError() error {
 
 // message has the fields of an MCP message that the server reads before the SDK reads it.
 type message struct {
-	id, method string // id in the notation of the message
-	cancels    string // id of the request that the message cancels
-	about      string // id of the task that the message is about
-	task       bool   // the message requests a task as in the protocol 2025-11-25
+	id, method string         // id in the notation of the message
+	cancels    string         // id of the request that the message cancels
+	about      string         // id of the task that the message is about
+	task       bool           // the message requests a task as in the protocol 2025-11-25
+	listens    jsontext.Value // ids of the tasks about which the client asks for notifications
 }
 
 // peek reads a body with a single message. For any other body, peek returns the zero value.
@@ -283,27 +327,20 @@ func peek(body []byte) (m message) {
 	m.id, m.method = string(of["id"]), text(of["method"])
 	params := object(of["params"])
 	m.cancels, m.about, m.task = string(params["requestId"]), text(params["taskId"]), params["task"].Kind() == '{'
+	m.listens = object(params["notifications"])["taskIds"]
 	return m
 }
 
-// object returns the members of a JSON object with their exact bytes. For invalid JSON, object returns nil.
+// object returns the values of a JSON object by name, with their exact bytes. As in the SDK, the last value counts if a
+// name occurs twice, and text after the object makes no difference. For invalid JSON, object returns nil.
 func object(raw []byte) map[string]jsontext.Value {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true))
-	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+	o, err := jsonobject.Read(raw, jsontext.AllowDuplicateNames(true))
+	if err != nil && !errors.Is(err, jsonobject.ErrMore) {
 		return nil
 	}
 	out := map[string]jsontext.Value{}
-	for dec.PeekKind() == '"' {
-		name, err := dec.ReadToken()
-		if err != nil {
-			return nil
-		}
-		key := name.String()
-		value, err := dec.ReadValue()
-		if err != nil {
-			return nil
-		}
-		out[key] = value.Clone()
+	for _, m := range o {
+		out[m.Name] = jsontext.Value(m.Value)
 	}
 	return out
 }
@@ -327,7 +364,7 @@ type held struct {
 	by map[heldKey]*exchange
 }
 
-type heldKey struct{ client, session, id string }
+type heldKey struct{ Client, Session, ID string }
 
 // remember is the time after an answer during which the server accepts a cancellation of the call. The client may
 // have sent the cancellation before it received the answer.
@@ -356,25 +393,54 @@ func (h *held) add(key heldKey, x *exchange) (end func()) {
 }
 
 // dropped handles the cancellation of a call by the client. If the answer was already sent, the workflow must treat
-// the answer as not delivered, so dropped records this.
-func (s *Server) dropped(ctx context.Context, key heldKey) {
+// the answer as not delivered, so dropped records this. If this process does not hold the call, dropped returns false.
+func (s *Server) dropped(ctx context.Context, key heldKey) bool {
 	s.held.mu.Lock()
 	x := s.held.by[key]
 	s.held.mu.Unlock()
 	if x == nil {
-		return
+		return false
 	}
 	x.drop.Do(func() { close(x.dropped) })
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.ended {
-		return
+		return true
 	}
 	for _, id := range x.answered {
 		if err := s.Callers.Undelivered(context.WithoutCancel(ctx), x.client, id); err != nil {
 			s.Log.ErrorContext(ctx, "it could not be recorded that a caller did not get its result, so its repetition becomes a new request", "client", x.client.Name, "request", id, "error", err)
 		}
 	}
+	return true
+}
+
+const (
+	cancelledElsewhere = "cancelled " // the beginning of a message to other replicas about a cancellation
+	longestKey         = 1000         // limit of such a message, in bytes
+)
+
+// tell tells the other replicas that a client has cancelled a call that this process does not hold.
+func (s *Server) tell(key heldKey) {
+	raw, err := json.Marshal(key)
+	if err == nil && key.Session != "" && len(raw) <= longestKey {
+		s.Tell(cancelledElsewhere + string(raw))
+	}
+}
+
+// Hear handles a message from the server of another replica. For any other message, Hear returns false.
+func (s *Server) Hear(what string) bool {
+	raw, ok := strings.CutPrefix(what, cancelledElsewhere)
+	if !ok {
+		return false
+	}
+	var key heldKey
+	if err := json.Unmarshal([]byte(raw), &key); err != nil {
+		s.Log.Debug("a message from another replica can't be read", "error", err)
+		return true
+	}
+	go s.dropped(context.Background(), key) // the messages of other replicas must not wait for the store
+	return true
 }
 
 // deliveries has the requests whose last state is being sent to their callers. A caller may repeat its call as soon

@@ -94,19 +94,10 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 				return nil, errUndeclared
 			}
 			out, err := do(ctx, x, p)
-			var problem *workflow.CallerProblem
-			if errors.As(err, &problem) && problem.Code == workflow.CallerNotFound {
-				return nil, invalid("There is no such task.")
+			if err != nil {
+				return nil, s.taskError(ctx, x, p.TaskID, err)
 			}
-			var known *jsonrpc.Error
-			if err != nil && !errors.As(err, &known) {
-				text, _, known := gateway.Explain(err)
-				if !known {
-					s.Log.ErrorContext(ctx, "a task of a caller could not be handled", "client", x.client.Name, "request", p.TaskID, "error", err)
-				}
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
-			}
-			return out, err
+			return out, nil
 		}
 	}
 	return errors.Join(
@@ -116,6 +107,23 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 		mcp.AddReceivingCustomMethod(server, "tasks/cancel", about(s.cancelTask)),
 		mcp.AddReceivingCustomMethod(server, "tasks/update", about(s.updateTask)),
 	)
+}
+
+// taskError returns the answer to a message about a task if the message could not be handled.
+func (s *Server) taskError(ctx context.Context, x *exchange, id string, err error) error {
+	var problem *workflow.CallerProblem
+	if errors.As(err, &problem) && problem.Code == workflow.CallerNotFound {
+		return invalid("There is no such task.")
+	}
+	var answer *jsonrpc.Error
+	if errors.As(err, &answer) {
+		return answer
+	}
+	text, _, known := gateway.Explain(err)
+	if !known {
+		s.Log.ErrorContext(ctx, "a task of a caller could not be handled", "client", x.client.Name, "request", id, "error", err)
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
 }
 
 // createTask answers a call with a task. The request is already stored, so the client can read the task immediately.
@@ -201,32 +209,39 @@ func inputRequests(s *gateway.State, rec *view.CallerRequest) members {
 	return out
 }
 
-// questionKey returns the key of a question in inputRequests. A task never has two questions with the same key. A call
-// may have several requests one after the other, and each request numbers its questions from 0.
+// questionKey returns the key of a question in inputRequests. A task never has two questions with the same key. The key
+// contains the request, because a request that was rebuilt after damage numbers its questions from 0.
 func questionKey(rec *view.CallerRequest, q gateway.Question) string {
 	return fmt.Sprintf("%s/%d", rec.Call.Request, q.Question)
 }
 
-// getTask handles tasks/get. If the client uses the extension, getTask also returns the result, or the approvers'
-// questions.
+// detailedTask returns a request as a task of the extension. A completed task contains its result. If the client can
+// show forms, a task with open questions contains the approvers' questions.
+func detailedTask(x *exchange, s *gateway.State, rec *view.CallerRequest, meta mcp.Meta, now time.Time) members {
+	out := task(x, s, rec, now)
+	if requests := inputRequests(s, rec); len(requests) > 0 && elicits(meta) {
+		out["status"], out["inputRequests"] = taskInputRequired, requests
+	}
+	if out["status"] == taskCompleted {
+		out["result"] = &complete{finished(s, rec, false)}
+	}
+	return out
+}
+
+// getTask handles tasks/get.
 func (s *Server) getTask(ctx context.Context, x *exchange, p *taskParams) (mcp.Result, error) {
 	state, rec, err := s.now(ctx, x, p.TaskID)
 	if err != nil {
 		return nil, err
 	}
-	out := task(x, state, rec, s.Now())
-	if modern(x.version) {
-		out["resultType"] = "complete"
-		if requests := inputRequests(state, rec); len(requests) > 0 && elicits(p.Meta) {
-			out["status"], out["inputRequests"] = taskInputRequired, requests
-		}
-		if out["status"] == taskCompleted {
-			out["result"] = &complete{finished(state, rec, false)}
-		}
-		if state.Over() {
-			s.answers(x, p.TaskID)
-		}
+	if !modern(x.version) {
+		return &result{members: task(x, state, rec, s.Now())}, nil
 	}
+	if state.Over() {
+		s.answers(x, p.TaskID)
+	}
+	out := detailedTask(x, state, rec, p.Meta, s.Now())
+	out["resultType"] = "complete"
 	return &result{members: out}, nil
 }
 

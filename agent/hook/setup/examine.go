@@ -124,7 +124,7 @@ func (m Machine) examine(t Target) []Finding {
 		case seen[event] == 0 && slices.Contains(f.asks, event):
 			fail("the hook %s is missing, so calls run without being asked about", event)
 		case seen[event] == 0:
-			list = append(list, Finding{Warn, fmt.Sprintf("%s: the hook %s is missing, so outcomes are not reported", t.Path, event), again})
+			list = append(list, Finding{Warn, fmt.Sprintf("%s: the hook %s is missing, so some outcomes are not reported", t.Path, event), again})
 		case seen[event] > 1:
 			fail("the hook %s is there %d times", event, seen[event])
 		}

@@ -47,7 +47,7 @@ var forms = map[string]form{
 			}
 			return filepath.Join(cmp.Or(getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")), "settings.json")
 		},
-		control: []string{"PreToolUse", "PreSkillShellCommand", "PostToolUse", "PostToolUseFailure"},
+		control: []string{"PreToolUse", "PreSkillShellCommand", "PostToolUse", "PostToolUseFailure", "PermissionDenied"},
 		comfort: []string{"PermissionRequest", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd"},
 		asks:    []string{"PreToolUse", "PreSkillShellCommand", "PermissionRequest"},
 		fields: func(event string, asks bool, timeout time.Duration) map[string]any {

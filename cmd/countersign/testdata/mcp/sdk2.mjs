@@ -6,6 +6,7 @@ const [base, token, modules] = process.argv.slice(2);
 const from = (path) => import(pathToFileURL(`${modules}/@modelcontextprotocol/${path}`));
 const { Client, StreamableHTTPClientTransport } = await from("client/dist/index.mjs");
 const { createTaskSessionFromClient, resultFromTaskOutcome } = await from("ext-tasks/dist/client/index.js");
+const { isTaskStatusNotificationV2 } = await from("ext-tasks/dist/core/v2/index.js");
 
 const info = { name: "sdk2", version: "1" };
 const client = new Client(info, { capabilities: {}, versionNegotiation: { mode: "auto" } });
@@ -60,3 +61,21 @@ const direct = await session.callTool("search_orders", { query: "ORD-123" });
 says("direct", resultFromTaskOutcome((await direct.settle()).outcome));
 await session.close();
 await client.close();
+
+// The SDK's client gets the notifications about a task.
+const capabilities = { extensions: { "io.modelcontextprotocol/tasks": {} } };
+const listener = new Client(info, { capabilities, versionNegotiation: { mode: "auto" } });
+await listener.connect(new StreamableHTTPClientTransport(new URL(base + "/mcp"), { requestInit: { headers: { Authorization: "Bearer " + token } } }));
+let status;
+listener.fallbackNotificationHandler = async (n) => {
+  if (n.params.status !== status) {
+    status = n.params.status;
+    console.log("notified", isTaskStatusNotificationV2({ jsonrpc: "2.0", ...n }), status);
+    n.params.result && says("notified", n.params.result);
+  }
+};
+const _meta = Object.fromEntries(Object.entries({ protocolVersion, clientInfo: info, clientCapabilities: capabilities }).map(([name, value]) => ["io.modelcontextprotocol/" + name, value]));
+const { result } = await rawDispatch({ method: "tools/call", params: { name: "issue_refund", arguments: refund(8), _meta } });
+const stream = await listener.listen({ taskIds: [result.taskId] });
+console.log("closed", await stream.closed);
+await listener.close();
