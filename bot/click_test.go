@@ -284,7 +284,7 @@ func TestDetailsAfterErasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.clicks("ada", "#support-approvals", card, control.ActArguments)
-	if said := fmt.Sprint(h.opened("ada", control.ActArguments)); !strings.Contains(said, "(erased)") || !strings.Contains(said, "What was written about it was erased.") {
+	if said := fmt.Sprint(h.opened("ada", control.ActArguments)); !strings.Contains(said, "(erased)") || !strings.Contains(said, "Its texts were erased.") {
 		t.Errorf("Details… says %s", said)
 	}
 	h.quiet()

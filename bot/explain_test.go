@@ -51,7 +51,7 @@ func TestExplainAndHistory(t *testing.T) {
 	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
 	r := h.asked("C0002", card)
 	link := fmt.Sprintf("<%s/archives/C0002/p%s>", h.url, strings.ReplaceAll(card.TS, ".", ""))
-	h.typed("teo", "explain "+link, "Why people are asked: issue_refund is high risk", "it waits here", "What has happened so far:", "The agent asked for it.", "Put before those who decide.")
+	h.typed("teo", "explain "+link, "Why people are asked: issue_refund is high risk", "it waits here", "What has happened so far:", "The agent asked for it.", "Shown to those who decide.")
 	h.clicks("ada", "#support-approvals", card, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "you are not a member of that role")
 	h.clicks("teo", "#support-approvals", card, control.ActApprove)

@@ -49,7 +49,7 @@ func TestDeletedCard(t *testing.T) {
 		t.Fatalf("%d cards, although nothing asked for a new one", n)
 	}
 	h.saysIn("sam", "#support", "hello?", root)
-	anew := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Edited since")
+	anew := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Edited later")
 	h.clicks("teo", "#support-approvals", anew, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "1 of 2 agreed")
 	h.quiet()

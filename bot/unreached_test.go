@@ -309,7 +309,7 @@ func refusesCards(code string) func(method, body string) string {
 // is gone, and the card is shown.
 func TestCardThatReachedNobody(t *testing.T) {
 	for code, words := range map[string]string{
-		"missing_scope": "I lack a permission in Slack", "not_in_channel": "I am not in the channel for it", "channel_not_found": "Slack does not find the channel for it",
+		"missing_scope": "I lack a permission in Slack", "not_in_channel": "I am not in the channel for it", "channel_not_found": "Slack can't find the channel for it",
 		"is_archived": "the channel for it is archived", "restricted_action": "I may not write in the channel for it", "user_disabled": "the accounts are deactivated",
 		"access_denied": "Slack refuses it", "no_permission": "Slack refuses it", "app_access_restricted": "Slack refuses it",
 	} {
