@@ -438,7 +438,7 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 		return nil, errFolderChanged
 	}
 	if h.noEdit {
-		return nil, errors.New("the agent takes no changed arguments back here")
+		return nil, errors.New("the agent does not accept changed arguments here")
 	}
 	if name, ok := removed(h.input, changed); ok && h.merges {
 		return nil, fmt.Errorf("%s adds changed arguments to its own, so %q can't be removed", h.Title, name)

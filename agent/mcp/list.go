@@ -69,7 +69,7 @@ func (ses *session) pages(ctx context.Context) ([]json.RawMessage, error) {
 			return out, nil
 		}
 		if cursors = append(cursors, next); len(cursors) >= l.pages || slices.Contains(cursors[:len(cursors)-1], next) {
-			return nil, errors.New("the pages of the server's list don't come to an end")
+			return nil, errors.New("the server's list of tools has no last page")
 		}
 		cursor = next
 	}
@@ -90,11 +90,11 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 	}
 	page, err := readObject(*got)
 	if err != nil {
-		return nil, "", fmt.Errorf("the server's list of tools: %w", err)
+		return nil, "", fmt.Errorf("read the server's list of tools: %w", err)
 	}
 	tools, err := readArray(page.get("tools"))
 	if err != nil {
-		return nil, "", fmt.Errorf("the server's list of tools: %w", err)
+		return nil, "", fmt.Errorf("read the server's list of tools: %w", err)
 	}
 	return tools, page.text("nextCursor"), nil
 }

@@ -147,7 +147,7 @@ warned: countersign: the outcome of req_5 was not reported: the gateway, or some
 report-lost returns: {"done":"report-lost"}
 edited ran: {"n":2}
 edited returns: {"note":"An approver changed the arguments of the call to {\"n\":2}. The reason: half","result":{"done":"edited"}}
-other-bytes throws: the gateway approved other arguments than those that it returned
+other-bytes throws: the arguments do not match the hash that the gateway approved
 running throws a refusal: The call may have run: its outcome is not known. People are asked what happened. Don't try it in another way.
 no-object throws a refusal: The call did not run, because its arguments are not a JSON object.
 no-json throws a refusal: The call did not run, because its arguments are not a JSON object.

@@ -108,7 +108,7 @@ func (s *Server) unhandled(ctx context.Context, x *exchange, id string, err erro
 func (s *Server) explain(ctx context.Context, x *exchange, id string, err error) (text string, says map[string]any) {
 	text, again, known := gateway.Explain(err)
 	if !known {
-		s.Log.ErrorContext(ctx, "a call of a caller could not be handled", "client", x.client.Name, "request", id, "error", err)
+		s.Log.ErrorContext(ctx, "a caller's call could not be handled", "client", x.client.Name, "request", id, "error", err)
 	}
 	says = map[string]any{}
 	if again > 0 {

@@ -102,7 +102,7 @@ func (s *Server) addTaskMethods(server *mcp.Server) error {
 			if err != nil && !errors.As(err, &known) {
 				text, _, known := gateway.Explain(err)
 				if !known {
-					s.Log.ErrorContext(ctx, "a task of a caller could not be handled", "client", x.client.Name, "request", p.TaskID, "error", err)
+					s.Log.ErrorContext(ctx, "a caller's task could not be handled", "client", x.client.Name, "request", p.TaskID, "error", err)
 				}
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
 			}

@@ -237,7 +237,7 @@ func TestRefusedSettings(t *testing.T) {
 	tg := target(t, m, a, User, hook.Control)
 	do(t, tg.Install)
 	write(t, tg.Path, strings.Replace(read(t, tg.Path), "{", `{"hooks": {},`, 1))
-	if c, err := tg.Uninstall(); err == nil || !strings.Contains(err.Error(), `the member "hooks" is there twice`) {
+	if c, err := tg.Uninstall(); err == nil || !strings.Contains(err.Error(), `the key "hooks" occurs twice`) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if list, _ := m.Examine(t.Context(), a); !failed(list) {

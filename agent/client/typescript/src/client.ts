@@ -158,7 +158,7 @@ export class Countersign {
         if (request.status === "succeeded") return sentence(request);
         if (request.status !== "approved") throw new Refusal(sentence(request), request.status, request.id);
         args = request.decision?.type === "edit" ? request.decision.args_json ?? "" : object(call.args);
-        if ((await sha256(args)) !== request.args_sha256) throw new Error("the gateway approved other arguments than those that it returned");
+        if ((await sha256(args)) !== request.args_sha256) throw new Error("the arguments do not match the hash that the gateway approved");
       } while (!(await this.#claim(request, options.signal)));
     } catch (err) {
       throw refusal(err);
