@@ -224,7 +224,7 @@ CREATE VIEW countersign.theirs AS SELECT 1; END $$`, role))
 	} {
 		for _, dry := range []bool{true, false} {
 			names, err := migrate(dry)
-			if want := "the role " + role + " may not make or change tables in the database"; !errors.Is(err, postgres.ErrAccess) || !strings.Contains(err.Error(), want) {
+			if want := "the role " + role + " may not create or change tables in the database"; !errors.Is(err, postgres.ErrAccess) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s (dry: %v): got %v and error %v, want ErrAccess", where, dry, names, err)
 			}
 		}
