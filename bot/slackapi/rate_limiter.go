@@ -325,7 +325,7 @@ type Told struct {
 // noteRetryAfter handles an answer in which Slack asks the bot to wait.
 func (l *rateLimiter) noteRetryAfter(method, channel string, wait time.Duration) {
 	l.hold(method, channel, wait)
-	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
+	l.log.Warn("Slack asks the bot to wait", "method", method, "channel", channel, "for", wait)
 	l.tell(Told{Method: method, Channel: channel, Wait: wait})
 }
 

@@ -77,7 +77,7 @@ func TestAttachmentsAreFiles(t *testing.T) {
 	}{
 		{"all goes well", nil, true},
 		{"the address fails", nth("files.getUploadURLExternal", 1, callFails), true},
-		{"Slack asks to wait", nth("files.completeUploadExternal", 2, callRefused), true},
+		{"Slack asks the bot to wait", nth("files.completeUploadExternal", 2, callRefused), true},
 		{"the end is not heard", nth("files.completeUploadExternal", 1, callUnheard), true},
 		{"the bot dies after it", nth("files.completeUploadExternal", 1, callFatal), true},
 		{"the bot dies between them", nth("files.getUploadURLExternal", 2, callFatal), true},

@@ -59,7 +59,7 @@ func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
 		hint.Lines = append(hint.Lines, fmt.Sprintf("This is your own policy, and you are *Sam*. A call that runs without asking: `%s`", alone))
 	}
 	if waiting != "" {
-		hint.Lines = append(hint.Lines, fmt.Sprintf("A call that waits for *%s*: `%s`", role, waiting), "Choose one of them at the left: the card is where your policy has it shown.")
+		hint.Lines = append(hint.Lines, fmt.Sprintf("A call that waits for *%s*: `%s`", role, waiting), "Switch to an approver at the left. The card is where your policy posts it.")
 	}
 	if len(hint.Lines) == 0 {
 		return workspace.SeedHint{}

@@ -47,7 +47,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 	}{
 		{"all goes well", nil, 1},
 		{"the address fails", once("files.getUploadURLExternal", callFails), 1},
-		{"Slack asks to wait", once("files.completeUploadExternal", callRefused), 1},
+		{"Slack asks the bot to wait", once("files.completeUploadExternal", callRefused), 1},
 		{"the end is not heard", once("files.completeUploadExternal", callUnheard), 1},
 		{"the bot dies after it", once("files.completeUploadExternal", callFatal), 1},
 		{"the bot dies before it", once("files.getUploadURLExternal", callFatal), 1},

@@ -36,7 +36,7 @@ type refusalRule struct {
 func (r refusalRule) said() string {
 	switch {
 	case r.code == "ratelimited", r.status == http.StatusTooManyRequests:
-		return "Slack asks to wait"
+		return "Slack asks the bot to wait"
 	case r.code != "":
 		return r.code
 	case r.status > 0:

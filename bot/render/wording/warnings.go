@@ -9,8 +9,8 @@ import (
 	"countersign/bot/render/block"
 )
 
-// Setbacks returns the warnings about a request that do not concern its arguments. The parameter earlier is the address
-// of the question about an earlier run.
+// Setbacks returns the warnings about a request that do not concern its arguments. The parameter earlier links to
+// the question about an earlier run.
 func Setbacks(r approvers.Request, pause settings.Pause, earlier string) []*block.RichText {
 	out := []*block.RichText{earlierRunWarning(r, earlier)}
 	if r.State != approvers.Pending {

@@ -30,7 +30,7 @@ func toolsPinCommand(o *toolsOptions) *cobra.Command {
 	var p pinOptions
 	cmd := &cobra.Command{
 		Use:   "pin [NAME…]",
-		Short: "Lets new and changed tools be called, as they are now",
+		Short: "Pins new and changed tools, so that they can be called",
 		Long: `Asks the policy's servers what they offer, and lists what is new and what changed since it was pinned, with the changes. After your
 confirmation, the command writes countersign.lock beside the policy: the definitions, with who pinned them. A running bot loads the file within seconds.
 "countersign tools show NAME" prints a definition; for tools that you name here, new definitions are printed too.
