@@ -322,11 +322,11 @@ func TestSentences(t *testing.T) {
 	for want, err := range map[string]error{
 		"":                                    nil,
 		"the connection broke":                io.ErrUnexpectedEOF,
-		"the answer is too large":             fmt.Errorf("reading: %w", ErrTooLarge),
+		"the response is too large":           fmt.Errorf("reading: %w", ErrTooLarge),
 		"the server does not speak TLS there": &url.Error{Err: tls.RecordHeaderError{Msg: "S3cr3t"}},
-		"the answer is compressed, which was not requested": &url.Error{Err: ErrPacked},
-		`the name "x" could not be resolved`:                &net.DNSError{Name: "x", Server: "S3cr3t"},
-		"there was no response in time":                     context.DeadlineExceeded,
+		"the response is compressed, which was not requested": &url.Error{Err: ErrPacked},
+		`the name "x" could not be resolved`:                  &net.DNSError{Name: "x", Server: "S3cr3t"},
+		"there was no response in time":                       context.DeadlineExceeded,
 	} {
 		if got := Sentence(err); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)

@@ -295,7 +295,7 @@ func TestExamine(t *testing.T) {
 		{"copilot", `"timeoutSec": 3600`, `"wait": 3600`, "has no timeout"},
 		{"copilot", `{`, `{"disableAllHooks": true,`, "turns hooks off"},
 		{"codex", `"PreToolUse"`, `"PreCompact"`, "PreToolUse is missing"},
-		{"codex", `{`, `{{`, "not as Codex's settings"},
+		{"codex", `{`, `{{`, "form of Codex's settings"},
 	} {
 		t.Run(h.agent+" "+h.want, func(t *testing.T) {
 			m := machine(t)
