@@ -26,7 +26,7 @@ func TestExplainCall(t *testing.T) {
 	if strings.Contains(said.Text, "ORD-1") {
 		t.Errorf("the arguments are repeated: %s", said.Text)
 	}
-	h.typed("sam", `explain issue_refund {“order_id”:“ORD-2”,“amount”:99999}`, "It would wait for people", "With these arguments it would not get that far", "amount")
+	h.typed("sam", `explain issue_refund {“order_id”:“ORD-2”,“amount”:99999}`, "It would wait for people", "With these arguments, the tool would refuse the call before that", "amount")
 	h.typed("sam", "explain search_orders", "It would run without asking anybody")
 	h.typed("sam", "explain\ncancel_account {\"user_id\":\"U1\"}", "cancel_account: critical risk")
 	h.typed("sam", "explain update_shipping_address\n{\"order_id\":\"ORD-3\"}", "update_shipping_address: medium risk")

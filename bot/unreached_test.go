@@ -254,7 +254,7 @@ func TestTooFewInTheGroupOfAStage(t *testing.T) {
 	h.finds("priya", "U0BOT", "", "ORD-123")
 	h.quiet()
 	h.groupHas("oncall", "U0002")
-	h.finds("sam", "#support", root, "Waits for @oncall (Team Lead), 0 of 2 agreed.", "It needs 2 people who agree, and only 1 can. My operator has been told.")
+	h.finds("sam", "#support", root, "Waits for @oncall (Team Lead), 0 of 2 agreed.", "It needs the approval of 2 people, and only 1 can give it. My operator has been told.")
 	h.finds("ada", "#support-approvals", "", "Too few people are left who may decide requests for Team Lead")
 	h.until("the log says it", func() bool {
 		return strings.Contains(h.log.String(), "too few people are left who may decide a request")

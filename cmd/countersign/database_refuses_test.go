@@ -81,7 +81,7 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 		"may make nothing": {at("postgres", as("nobody", server.Password)), cli.ExitUsage, "the role nobody may not create or change tables in the database postgres"},
 		"tables of others": {at("other"), cli.ExitUsage, "they are not Countersign's. Name another database, or another schema"},
 		"newer tables":     {at("newer"), cli.ExitUsage, "have version 99, and this program knows versions up to"},
-		"another encoding": {at("latin"), cli.ExitUsage, "has the encoding LATIN1: make a database with the encoding UTF8"},
+		"another encoding": {at("latin"), cli.ExitUsage, "has the encoding LATIN1: create a database with the encoding UTF8"},
 	} {
 		t.Log(name)
 		on(c.address)
