@@ -193,7 +193,7 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 		t.Errorf("%d cards", n)
 	}
 	h.clicks("ada", "#support-approvals", anew, control.ActApprove)
-	h.finds("ada", "#support-approvals", "", "there is a newer version of what you clicked")
+	h.finds("ada", "#support-approvals", "", "there is a newer version of this message")
 	h.clicks("ada", "#support-approvals", last, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 }

@@ -481,7 +481,7 @@ func (h *hook) refused(r *client.Request) Answer {
 		client.Revoked:   "The approval of this call was taken back",
 		client.Voided:    "The tool or the policy changed while this call waited",
 		client.Denied:    "Countersign's policy refuses this call",
-		client.Observed:  "Countersign only observes this tool, and lets no call of it run",
+		client.Observed:  "Countersign only observes this tool, and lets no call to it run",
 	}[r.Status]
 	if text == "" {
 		text = "The request for this call is " + string(r.Status)

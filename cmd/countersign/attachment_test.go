@@ -98,7 +98,7 @@ func TestAttachmentsAreFiles(t *testing.T) {
 				b.pass(time.Minute)
 				got, said := b.filesIn(thread), strings.Join(b.replies(thread), "\n")
 				if !c.files {
-					if len(got) > 0 || !strings.Contains(said, "Slack did not take it") || !strings.Contains(said, "invoice.pdf.exe") || !strings.Contains(said, "4.0 MiB") {
+					if len(got) > 0 || !strings.Contains(said, "Slack refused it") || !strings.Contains(said, "invoice.pdf.exe") || !strings.Contains(said, "4.0 MiB") {
 						t.Errorf("%d files, and people read %s", len(got), said)
 					}
 				} else if len(got) != 2 || !bytes.Equal(got["_@U0003_ chart.png"], chart) || string(got["invoice.pdf.exe"]) != "MZ" {

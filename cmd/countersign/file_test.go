@@ -90,7 +90,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 				if files != c.files {
 					t.Errorf("%d files", files)
 				}
-				if !strings.Contains(text, "Line 0 of") || !strings.Contains(text, "The whole of it follows in this thread") {
+				if !strings.Contains(text, "Line 0 of") || !strings.Contains(text, "The full answer follows in this thread") {
 					t.Errorf("the first message does not begin the answer: %.300s", text)
 				}
 				if c.files == 0 && strings.Count(text, "of the long report.") != 1500 {

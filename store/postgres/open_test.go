@@ -255,7 +255,7 @@ func TestVersions(t *testing.T) {
 	})
 	t.Run("an empty database", func(t *testing.T) {
 		name := database(t, "template0")
-		tryOpen(t, at(name), postgres.ErrEmpty, "serve makes the tables")
+		tryOpen(t, at(name), postgres.ErrEmpty, "serve creates the tables")
 		would, err := postgres.Migrate(t.Context(), at(name), true)
 		if err != nil || len(would) == 0 {
 			t.Fatalf("it would apply %v; error %v", would, err)

@@ -233,7 +233,7 @@ func notRun(s *gateway.State) string {
 	case string(approvers.OutcomeWithdrawn):
 		text = "The call was withdrawn, and did not run"
 	case string(approvers.OutcomeObserved):
-		text = "The call did not run, because the policy only observes calls of this tool"
+		text = "The call did not run, because the policy only observes calls to this tool"
 	}
 	if s.Reason != "" {
 		return text + ": " + s.Reason

@@ -162,7 +162,7 @@ func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 		}
 	}
 	if matcher, ok := h.fields["matcher"].(string); ok && matcher != "*" && matcher != "" && matcher != ".*" {
-		fail("the hook %s has the matcher %q, so calls of other tools run without being asked about", h.event, matcher)
+		fail("the hook %s has the matcher %q, so calls to other tools run without approval", h.event, matcher)
 	}
 	if h.fields["once"] == true {
 		fail("the hook %s is run once, and later calls run without being asked about", h.event)
@@ -350,7 +350,7 @@ func (m Machine) managed() Finding {
 			return Finding{Fail, path + " allows managed hooks only, and has none of Countersign, so the others are not run", "install the hooks there: --file " + path}
 		}
 	}
-	return Finding{Warn, "whoever works on this machine can remove the hooks: they are not in the managed settings", "install them there, with \"allowManagedHooksOnly\": true: --file " + path}
+	return Finding{Warn, "every user of this machine can remove the hooks: they are not in the managed settings", "install them there, with \"allowManagedHooksOnly\": true: --file " + path}
 }
 
 // featureOff reports whether a configuration of Codex turns hooks off. featureOff reads the two usual notations of

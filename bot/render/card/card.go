@@ -214,7 +214,7 @@ func DrawQueue(q *view.CardQueue) block.Rendered {
 		oldest = append(oldest, block.Say(fmt.Sprintf("… and %d more", n)))
 	}
 	p.Para(oldest...)
-	p.Small("These requests exceed a limit of the policy. To approve one of them, you type one of its values.")
+	p.Small("These requests exceed the policy's limit of open cards. To approve one of them, you type one of its values.")
 	return block.Single(p)
 }
 

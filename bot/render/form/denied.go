@@ -163,11 +163,11 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 	case approvers.DeniedNoPause, approvers.DeniedPaused, approvers.DeniedNotPaused:
 		return DeniedPauseText(d, p)
 	case approvers.DeniedReplaced:
-		return block.Say("Nothing was decided: there is a newer version of what you clicked. Please look at it and click there.")
+		return block.Say("Nothing was decided: there is a newer version of this message. Please look at it, and click there.")
 	case approvers.DeniedUnrecorded:
 		return block.Say("Nothing was decided: the message changed while you clicked, so I can't be sure what you saw. Please look at it again and click once more.")
 	case approvers.DeniedCopied:
-		return block.Say("Nothing was decided: what you clicked is a copy. Use the message that I posted.")
+		return block.Say("Nothing was decided: you clicked a copy of the message. Use the message that I posted.")
 	case approvers.DeniedForged:
 		return block.Say("Nothing was decided: I did not make the button that you clicked. If you did not make it either, tell my operator.")
 	case approvers.DeniedAbandoned:

@@ -151,7 +151,7 @@ func (n notice) lostDecision(p *block.Builder, r approvers.Request, user string)
 	if diff, ok := argument.Changes(e.Before, e.After, r.Secrets); ok {
 		p.Preformatted(diff)
 	} else {
-		p.Para(block.Say("The changes are too long to show here. The card shows them."))
+		p.Para(block.Say("The changes are too long to show here. The card leads to them."))
 	}
 }
 

@@ -63,7 +63,7 @@ func elicited(q approvers.Elicitation) *block.RichText {
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "a URL that can't be read"
+		return "a host that can't be read"
 	}
 	return block.Shorten(block.Visible(u.Host), slackapi.MaxHeader)
 }

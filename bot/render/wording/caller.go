@@ -12,7 +12,7 @@ func callerLine(c approvers.Caller) *block.RichText {
 	switch {
 	case c.For == "":
 	case c.Proven:
-		line.Say(", for ").Person(c.For, "").Say(" (proven)")
+		line.Say(", for ").Person(c.For, "").Say(" (proven by an access token)")
 	default:
 		line.Say(", for ").Person(c.For, "").Say(" (claimed, not proven; they can't decide it)")
 	}

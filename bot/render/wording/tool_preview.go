@@ -30,7 +30,7 @@ func ToolPreviewLine(r approvers.Request, most int, paused bool) *block.RichText
 	case f.State == approvers.ToolPreviewPending:
 		line := block.Say("⏳ ").Code(block.Name(f.By)).Say(" is asked what this would do.")
 		if r.Plan.Risk >= approvers.Critical {
-			line.Say(" It can be approved after the answer.")
+			line.Say(" It can be approved when the answer is there.")
 		}
 		return line
 	case f.Text != "" && !saidAbove(r):

@@ -17,7 +17,7 @@ var refusals = []struct{ code, words, mend string }{
 	{"is_archived", "the channel for it is archived", "Unarchive the channel, or name another one in the policy"},
 	{"restricted_action", "I may not write in the channel for it", "Let the app write there, in the channel's settings or the workspace's"},
 	{approvers.NobodyThere, "there is nobody whom I can write to", "Add people to the role or the user group"},
-	{"user_disabled", "the accounts are deactivated", "Replace the deactivated accounts in the policy or in the user group"},
+	{"user_disabled", "the accounts are deactivated", "If a role or a user group contains the deactivated account, replace it there"},
 }
 
 // refusedCard returns the reason why Slack did not deliver a card.

@@ -124,10 +124,10 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 	}
 	if len(changes)+len(pruned) == 0 {
 		if len(gone)+len(refused)+len(s.LeftOut) > 0 {
-			fmt.Fprintln(out, "\nNothing was pinned: what is offered is as it was.")
+			fmt.Fprintln(out, "\nNothing was pinned: the offered tools have not changed.")
 			return nil
 		}
-		fmt.Fprintln(out, "Nothing has to be pinned: everything is as it was.")
+		fmt.Fprintln(out, "Nothing has to be pinned: no tool has changed.")
 		return nil
 	}
 	if err := confirmPins(cmd, len(changes), len(pruned), o.yes); err != nil {

@@ -354,7 +354,7 @@ export function sentence(r: Request): string {
       if (r.disposition !== "outcome-unknown") break;
       return `It is not known whether the call was decided, or ran${why}`;
     case "observed":
-      return `The call did not run, because the policy only observes calls of this tool${why}`;
+      return `The call did not run, because the policy only observes calls to this tool${why}`;
   }
   return `The call did not run${why}`;
 }
