@@ -57,7 +57,7 @@ func TestExplainAndHistory(t *testing.T) {
 	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "Approved by", "It ran")
 	h.quiet()
-	h.typed("sam", "explain "+r.ID, "Approved by <@U0002>", "<@U0001> tried to approve it and may not.", "<@U0002> approved it as Team Lead.", "It was started.", "It ran: succeeded.")
+	h.typed("sam", "explain "+r.ID, "Approved by <@U0002>", "<@U0001> tried to approve it, but may not.", "<@U0002> approved it as Team Lead.", "It was started.", "It ran: succeeded.")
 	h.typed("sam", "history", "What you asked for or had a say in", "Refund for order ORD-123", "Approved by <@U0002>", r.ID)
 	h.typed("teo", "history "+r.ID, "Refund for order ORD-123, asked for by <@U0100>", "The agent was told.")
 	h.typed("priya", "history", "You have asked for nothing")

@@ -187,7 +187,7 @@ func TestGrantsCommand(t *testing.T) {
 	h.clicks("kenji", "U0BOT", h.finds("kenji", "U0BOT", "", "allowed 2 more calls"), control.ActRevoke)
 	h.finds("teo", "U0BOT", "", "Revoked by <@U0004>")
 	h.commands("teo", "#general", "help")
-	h.answered("teo", "#general", "/countersign grants lists what may run without asking")
+	h.answered("teo", "#general", "/countersign grants lists the calls that may run without asking")
 }
 
 // The offer of a grant goes to the lead of the role. The offer has no effect until it is accepted.

@@ -286,7 +286,7 @@ func TestHomeRests(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.atHome("teo", "is not up to date", "-"+control.ActReject)
-	h.clicksHome("teo", "", control.ActHome+"_show_what_is_current")
+	h.clicksHome("teo", "", control.ActHome+"_refresh")
 	h.atHome("teo", "Waits for you: 1", control.ActReject)
 }
 

@@ -165,7 +165,7 @@ func testEditedSince(t *testing.T, h *harness) {
 	}
 	h.edits("sam", "#support", root, "@bot please <refund> ORD-124 instead")
 	card := h.finds("teo", "#support-approvals", "", "Edited later", "please &lt;refund&gt; ORD-124 instead", "ORD-123")
-	told := h.finds("sam", "#support", root, "<@U0100>, that changes nothing by itself", "Refund for order ORD-123")
+	told := h.finds("sam", "#support", root, "<@U0100>, this changes nothing by itself", "Refund for order ORD-123")
 	h.clicks("gus", "#support", told, control.ActWithdraw)
 	h.finds("gus", "#support", root, "only somebody who asked for this can do that")
 	h.clicks("sam", "#support", told, control.ActWithdraw)

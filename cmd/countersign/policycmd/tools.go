@@ -241,7 +241,7 @@ func areCount(n int, noun string) string {
 func (s toolReport) printLeft(out io.Writer, source string) {
 	for i, l := range s.LeftOutOf(source) {
 		if i == 0 {
-			fmt.Fprintln(out, "\nTools that are not offered as the policy or their source describes them:")
+			fmt.Fprintln(out, "\nProblems with tool definitions:")
 		}
 		fmt.Fprintf(out, "  %s: %s\n", catalog.NameInPolicy(l.Source), l.Reason)
 	}

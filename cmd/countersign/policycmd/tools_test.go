@@ -352,7 +352,7 @@ func TestToolsThatAreLeftOut(t *testing.T) {
 	write(t, b.path, fmt.Appendf(nil, "%sservers:\n  crm: {url: %q, allow: [127.0.0.1]}\nopenapi:\n  it: {file: api.yaml}\n", boxPolicy, url))
 
 	says(send, look, bare)
-	left := []string{"Tools that are not offered", "crm: ", "crm.bare", "it: ", "POST /b (b) was left out: the body is multipart/form-data"}
+	left := []string{"Problems with tool definitions:", "crm: ", "crm.bare", "it: ", "POST /b (b) was left out: the body is multipart/form-data"}
 	b.expect(cli.ExitNo, nil, append(left, "crm.look, crm.send")...)
 	b.expect(cli.ExitDone, argsOf("pin --all --yes"), left...)
 	b.expect(cli.ExitDone, nil, left...)
