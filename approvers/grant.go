@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Grant is an approver's permission for later calls of a tool, limited in time, count and arguments. People can see
+// Grant is an approver's permission for later calls to a tool, limited in time, count and arguments. People can see
 // and revoke a grant at any time. Each run under a grant uses one of the grant's calls.
 type Grant struct {
 	ID           string        `json:"id"`

@@ -172,7 +172,7 @@ func testEditedSince(t *testing.T, h *harness) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 	h.unseen("sam", "#support", root, "changes nothing by itself")
 	h.finds("sam", "#support", root, "results: withdrawn")
-	if n := strings.Count(card.Text, "since"); n != 1 {
+	if n := strings.Count(card.Text, "Edited later"); n != 1 {
 		t.Errorf("the card mentions the edit %d times:\n%s", n, card.Text)
 	}
 	h.quiet()

@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// refusalRule is one way in which Slack refuses. With such a rule, Slack refuses calls of some methods and does not
+// refusalRule is one way in which Slack refuses. With such a rule, Slack refuses calls to some methods and does not
 // carry them out.
 type refusalRule struct {
 	name    string

@@ -10,7 +10,7 @@ import (
 )
 
 // clients checks the agent and the tools that each client names, and whether somebody except the client's owner can
-// approve the calls of these tools.
+// approve the calls to these tools.
 func (c *checker) clients() {
 	for _, client := range c.policy.Clients {
 		path := "clients." + client.Name

@@ -124,7 +124,7 @@ func proved(g approvers.Grant) *block.RichText {
 	return p.Say(".")
 }
 
-// offer asks whether calls of the grant's tool may run without approval for a while.
+// offer asks whether calls to the grant's tool may run without approval for a while.
 func (m grantMessage) offer(p *block.Builder, g approvers.Grant) {
 	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", block.Plural(g.Uses, "such call"), block.Period(g.Within))
 	p.Para(proved(g), new(block.RichText).Strong(what), wording.Bounds(g),

@@ -59,7 +59,7 @@ func (d *Doctor) requestURL(ctx context.Context, env config.Env, app, at, what, 
 		d.fail(cli.ExitNo, at+" refuses requests that are signed with SLACK_SIGNING_SECRET", "set the variable to the Signing Secret of "+settingsPage(app, "general")+", for serve, too, and check that no proxy changes the requests")
 		return false
 	case errors.As(err, &status), errors.Is(err, errChallenge):
-		d.fail(cli.ExitNo, fmt.Sprintf("no %s arrive: the bot does not answer at %s: %s", what, at, err),
+		d.fail(cli.ExitNo, fmt.Sprintf("no %s arrive: %s does not lead to the bot: %s", what, at, err),
 			"have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+") of serve, with the path as it is; or use one Request URL for all, the one for events, and write it on "+settings)
 	default:
 		d.fail(cli.ExitFailed, fmt.Sprintf("%s can't be reached: %s", at, err), "start serve, and have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+")")

@@ -44,7 +44,7 @@ type Metrics struct {
 	runs         *prometheus.CounterVec
 	operator     *prometheus.CounterVec
 	answers      *prometheus.HistogramVec
-	calls        *prometheus.CounterVec   // calls of Slack's Web API
+	calls        *prometheus.CounterVec   // calls to Slack's Web API
 	httpRequests *prometheus.CounterVec   // Slack's HTTP requests
 	callers      *prometheus.CounterVec   // HTTP requests of other agents
 	asked        *prometheus.CounterVec   // requests for approval of other agents' calls
@@ -254,7 +254,7 @@ func (m *Metrics) waited(e workflow.Event, state string, observe func(prometheus
 	}
 }
 
-// CountModel counts one call of the model.
+// CountModel counts one call to the model.
 func (m *Metrics) CountModel(c agent.ModelCall) {
 	m.models.WithLabelValues(c.Agent, c.Outcome).Inc()
 	if c.Outcome == "answered" {

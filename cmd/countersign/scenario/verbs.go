@@ -49,7 +49,7 @@ type click struct {
 	verb
 	who    string
 	tool   string
-	like   string // words that distinguish the call from other calls of the same tool
+	like   string // words that distinguish the call from other calls to the same tool
 	person string // the person in place of NAME
 	label  string // the button's label
 	text   string // the text after the colon
