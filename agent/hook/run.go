@@ -458,7 +458,7 @@ func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Ans
 			return Answer{Out: h.leave(h.event, "")}
 		}
 		h.withdraw(ctx, r.ID, "It is asked at the agent instead.")
-		return Answer{Out: h.leave(h.event, "Nobody answered on the phone in time. Decide here instead.")}
+		return Answer{Out: h.leave(h.event, "Nobody decided in Slack in time. Decide here instead.")}
 	}
 	h.memory.leave(rec)
 	return Answer{Out: h.deny(h.event, fmt.Sprintf(

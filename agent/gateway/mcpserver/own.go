@@ -36,7 +36,7 @@ func ownTools() map[string]ownTool {
 		},
 		"countersign.withdraw": {
 			title:       "Withdraw a request",
-			description: "Takes a call back that has not begun to run, so that people need not decide it.",
+			description: "Withdraws a call that has not begun to run, so that people need not decide it.",
 			schema: `{"type":"object","properties":{"request":{"type":"string"},"reason":{"type":"string","maxLength":3000}},` +
 				`"required":["request"],"additionalProperties":false}`,
 			call: (*Server).withdrawTool,
