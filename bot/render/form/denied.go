@@ -167,7 +167,7 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 	case approvers.DeniedUnrecorded:
 		return block.Say("Nothing was decided: the message changed while you clicked, so I can't be sure what you saw. Please look at it again and click once more.")
 	case approvers.DeniedCopied:
-		return block.Say("Nothing was decided: you clicked a copy of the message. Use the message that I posted.")
+		return block.Say("Nothing was decided: the message that you clicked is a copy. Use the message that I posted.")
 	case approvers.DeniedForged:
 		return block.Say("Nothing was decided: I did not make the button that you clicked. If you did not make it either, tell my operator.")
 	case approvers.DeniedAbandoned:
