@@ -100,7 +100,7 @@ func formOf(f Form) (workflow.Elicitation, error) {
 	}
 	if f.URL != "" {
 		if f.Schema != nil {
-			return wrong("the question has a form and an address, and may have only one of them")
+			return wrong("the question has a form and a URL, and may have only one of them")
 		}
 		if err := checkAddress(f.URL); err != nil {
 			return wrong("%s", err)
@@ -125,15 +125,15 @@ func checkAddress(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Hostname() == "" || len(text) > maxFormURL:
-		return fmt.Errorf("the address can't be read, or is longer than %d bytes", maxFormURL)
+		return fmt.Errorf("the URL can't be parsed, or is longer than %d bytes", maxFormURL)
 	case u.User != nil:
-		return errors.New("the address has a name or a password in it")
+		return errors.New("the URL has a user name or a password in it")
 	case u.Scheme == "http" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()):
 		return nil
 	case u.Scheme != "https":
-		return errors.New("the address must begin with https://")
+		return errors.New("the URL must begin with https://")
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r < '!' || r > '~' }):
-		return errors.New("the address's host has letters that are not ASCII; write it as xn--…")
+		return errors.New("the URL's host has letters that are not ASCII; write it as xn--…")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestForms(t *testing.T) {
 		"neither":             {Form{Text: "Well?"}, "schema is missing"},
 		"both":                {Form{Text: "Well?", URL: "https://a.example", Schema: json.RawMessage(plainForm)}, "one of them"},
 		"http":                {Form{Text: "Sign in.", URL: "http://bank.example/"}, "https://"},
-		"javascript":          {Form{Text: "Sign in.", URL: "javascript:alert(1)"}, "can't be read"},
+		"javascript":          {Form{Text: "Sign in.", URL: "javascript:alert(1)"}, "can't be parsed"},
 		"a password":          {Form{Text: "Sign in.", URL: "https://me:secret@bank.example/"}, "password"},
 		"a look-alike":        {Form{Text: "Sign in.", URL: "https://bаnk.example/"}, "ASCII"},
 		"another loopback":    {Form{Text: "Sign in.", URL: "http://127.0.0.1.evil.example/"}, "https://"},

@@ -42,9 +42,9 @@ func (l *attachments) attach(f File) error {
 	case len(f.Data) == 0:
 		return fmt.Errorf("%w: it is empty", ErrFile)
 	case len(f.Data) > MaxFile:
-		return fmt.Errorf("%w: it has %d bytes, and the limit is %d; make it smaller, or return an address where people find it", ErrFile, len(f.Data), MaxFile)
+		return fmt.Errorf("%w: it has %d bytes, and the limit is %d; make it smaller, or return a link to it", ErrFile, len(f.Data), MaxFile)
 	case len(l.files) == MaxFiles:
-		return fmt.Errorf("%w: a run may attach %d files; combine them into one", ErrFile, MaxFiles)
+		return fmt.Errorf("%w: a run may attach at most %d files; combine several into one", ErrFile, MaxFiles)
 	case l.size+len(f.Data) > MaxFilesSize:
 		return fmt.Errorf("%w: the files of the run would have %d bytes together, and the limit is %d", ErrFile, l.size+len(f.Data), MaxFilesSize)
 	}

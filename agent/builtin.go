@@ -19,7 +19,7 @@ func BuiltIns() []Tool {
 		describe[askArgs](Tool{
 			Name: approvers.ToolAskPeople,
 			Description: "Asks the people of this conversation to confirm something or to choose between options, and waits for their answer. Use it when " +
-				"you need a decision of theirs to continue. It approves nothing: what is risky is put before its approvers anyway, so don't ask for permission with it.",
+				"you need a decision of theirs to continue. It approves nothing: risky calls wait for their approvers anyway, so don't ask for permission with it.",
 			Effect: approvers.ReadOnly, Asks: true,
 		}),
 		Func(approvers.ToolAboutTheAsker,

@@ -51,7 +51,7 @@ func ship(warehouse *shipping) agent.Tool {
 	return tool
 }
 
-// Func makes a tool from a Go function. The schema of the arguments is derived from a struct. Arguments that don't
+// Func creates a tool from a Go function. The schema of the arguments is derived from a struct. Arguments that don't
 // fit the struct are refused before a person is asked for approval.
 func ExampleFunc() {
 	var tools agent.Registry

@@ -41,9 +41,9 @@ var sentences = map[cause]string{
 	causeKey:      "The language model refused my access key. The operator of this bot has to correct OPENAI_API_KEY; then press \"Try again\".",
 	causeModel:    "The language model that I am set up to use was not found, or can't use tools over this API. The operator of this bot has to check OPENAI_MODEL and OPENAI_BASE_URL; then press \"Try again\".",
 	causeRequest:  "The language model refused my request as it is. The operator of this bot finds the reason in the log. Press \"Try again\", or begin a new conversation.",
-	causeEndpoint: "The address in OPENAI_BASE_URL does not answer as OpenAI's API does. The operator of this bot finds the reason in the log, and has to correct the address; then press \"Try again\".",
+	causeEndpoint: "The endpoint in OPENAI_BASE_URL does not work like OpenAI's API. The operator of this bot finds the reason in the log, and has to correct the URL; then press \"Try again\".",
 	causeFilter:   "The language model's provider held its answer back (content filter). Press \"Try again\", or ask in other words.",
-	causeRoom:     "The language model used up its whole answer without saying anything. Press \"Try again\", or ask for less at once.",
+	causeRoom:     "The language model reached its length limit without an answer. Press \"Try again\", or ask for less at once.",
 	causeSteps:    "I stopped after %d steps, the most that I take for one message, without coming to an answer. What was done is listed above. Write to me if I should continue.",
 	causeLong:     "This conversation has become longer than the language model can read. Begin a new one, and repeat what is needed.",
 }

@@ -11,7 +11,7 @@ import (
 	"countersign/approvers"
 )
 
-// Func makes a tool from a Go function. The JSON Schema of the arguments is derived from Args, a struct with the tags
+// Func creates a tool from a Go function. The JSON Schema of the arguments is derived from Args, a struct with the tags
 // of [SchemaOf]. The function receives decoded arguments. A call with an argument that Args lacks is refused. A call
 // with a number that the field in Args can't hold exactly is also refused. The approvers and the function never get a
 // refused call.

@@ -44,7 +44,7 @@ func (a *Agent) Preview(ctx context.Context, t store.Timer) error {
 		said := sentence(err, p.Within)
 		return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Text: said, No: said})
 	}
-	log.WarnContext(ctx, "no preview could be made", "error", err)
+	log.WarnContext(ctx, "the preview could not be made", "error", err)
 	return a.Runs.EndPreview(outlive, p, approvers.PreviewAnswer{Fault: p.Tool + ": " + sentence(err, p.Within)})
 }
 
@@ -69,7 +69,7 @@ func (a *Agent) saidNo(p workflow.PreviewCall, err error) bool {
 func (a *Agent) runPreviewTool(ctx context.Context, p workflow.PreviewCall) (string, error) {
 	tool, ok := a.Tools.find(p.Tool)
 	if !ok || tool.pinned.Hash != p.ToolHash {
-		return "", errors.New("its definition changed meanwhile")
+		return "", errors.New("its definition was changed in the meantime")
 	}
 	if p.Own {
 		tool.Run = tool.Preview

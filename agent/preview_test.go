@@ -146,7 +146,7 @@ func TestPreviewFails(t *testing.T) {
 	}
 	a, d := newPreviewAgent(t, nothing)
 	d.previewing.ToolHash = "another"
-	if err := a.Preview(t.Context(), duePreview); err != nil || d.previews[0].Fault != "look: its definition changed meanwhile" {
+	if err := a.Preview(t.Context(), duePreview); err != nil || d.previews[0].Fault != "look: its definition was changed in the meantime" {
 		t.Errorf("%v, %+v", err, d.previews)
 	}
 }

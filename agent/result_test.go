@@ -190,7 +190,7 @@ func TestAttachmentsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.attach(small); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "may attach 10") {
+	if err := l.attach(small); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "may attach at most 10") {
 		t.Errorf("one too many: %v", err)
 	}
 	l = new(attachments)

@@ -134,7 +134,7 @@ func TestEndings(t *testing.T) {
 // If the outcome of an earlier try is unknown, a later refusal does not mean that nothing was done: the earlier try may
 // have acted, or may still act. So the tool is tried again, and at last people are asked.
 func TestRefusalAfterAnUnclearTry(t *testing.T) {
-	unsure := fmt.Errorf("the request was sent, and then there was no answer in time: %w", ErrOutcomeUnknown)
+	unsure := fmt.Errorf("the request was sent, and then there was no response in time: %w", ErrOutcomeUnknown)
 	refused := Refused("nothing was done: the server answered 409 Conflict: a request with this key is in progress")
 	for _, c := range []struct {
 		name string

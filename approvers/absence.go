@@ -22,7 +22,7 @@ type Absence struct {
 // stand-in decides these calls under a role of their own.
 type Cover struct {
 	Role  string   `json:"role"`
-	None  bool     `json:"none,omitempty"`  // the stand-in can decide no calls of the role's tools
+	None  bool     `json:"none,omitempty"`  // the stand-in can decide no calls to the role's tools
 	Lacks []string `json:"lacks,omitempty"` // the role's tools whose calls the stand-in can't decide
 }
 

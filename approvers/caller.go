@@ -111,8 +111,8 @@ func (p *Policy) ClientOf(token string) (Client, bool) {
 	return p.Clients[i], true
 }
 
-// MayUse reports whether the client may ask for calls of a tool. Built-in tools belong to a conversation in Slack, so
-// no client may ask for calls of built-in tools.
+// MayUse reports whether the client may ask for calls to a tool. Built-in tools belong to a conversation in Slack, so
+// no client may ask for calls to built-in tools.
 func (c Client) MayUse(p *Policy, tool string) bool {
 	a, ok := p.Agent(c.Agent)
 	_, builtIn := BuiltIn(tool)

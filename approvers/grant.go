@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Grant is an approver's permission for later calls of a tool, limited in time, count and arguments. People can see
+// Grant is an approver's permission for later calls to a tool, limited in time, count and arguments. People can see
 // and revoke a grant at any time. Each run under a grant uses one of the grant's calls.
 type Grant struct {
 	ID           string        `json:"id"`
@@ -235,7 +235,7 @@ type Allowance struct {
 	AtMost map[string]json.RawMessage // by argument name: the largest number; for an argument that is not in the map, the number in the call
 }
 
-// Allow makes the grant that an approver gives on a pending request's card. The grant applies to the same tool, agent
+// Allow returns the grant that an approver gives on a pending request's card. The grant applies to the same tool, agent
 // and conversation, within the policy's terms and the approver's authority. Allow does not approve the request;
 // Approve does that.
 func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denied) {

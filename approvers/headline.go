@@ -74,7 +74,7 @@ const (
 	madeArguments = 3
 )
 
-// MadeHeadline makes the headline of a call. MadeHeadline uses the tool's title and the call's most important
+// MadeHeadline returns the headline of a call. MadeHeadline uses the tool's title and the call's most important
 // arguments. If the tool has no title, or a title that is long or has several lines, MadeHeadline uses the words of the
 // tool's name. The parameter named order lists the arguments that the tool requires. Secret values are left out.
 func MadeHeadline(title, tool string, order []string, args json.RawMessage, secrets []string) string {

@@ -15,7 +15,7 @@ type Unpinned string
 // The treatments of a tool that differs from its pin.
 const (
 	UnpinnedBlocked Unpinned = ""        // nobody may call the tool
-	UnpinnedUnknown Unpinned = "unknown" // calls of the tool count as critical, and the stages of unknown tools also apply
+	UnpinnedUnknown Unpinned = "unknown" // calls to the tool count as critical, and the stages of unknown tools also apply
 )
 
 // Overlay holds additions to the policy that depend on the tools: annotations from trusted sources, and the tools

@@ -88,7 +88,7 @@ var guidance = map[Outcome]string{
 	OutcomeError:     "It did not succeed. Correct the call if the fault is in its arguments; otherwise tell the person.",
 }
 
-// NewResult makes a result with the guidance of its outcome.
+// NewResult returns a result with the guidance of its outcome.
 func NewResult(status Outcome, tool, reason, decidedBy string) Result {
 	return Result{Status: status, Tool: tool, Reason: reason, DecidedBy: decidedBy, Guidance: guidance[status]}
 }

@@ -19,7 +19,7 @@ import (
 type ToolPreview struct {
 	By     string           `json:"by"`            // the tool that makes the preview
 	Dry    bool             `json:"dry,omitempty"` // made by the tool itself in a dry run, which an argument requests
-	Own    bool             `json:"own,omitempty"` // made by the tool's preview function in Go, not by a call of a tool
+	Own    bool             `json:"own,omitempty"` // made by the tool's preview function in Go, not by a call to a tool
 	State  ToolPreviewState `json:"state"`
 	Text   string           `json:"text,omitempty"`  // the tool's text, up to MaxToolPreview, without secret values
 	Cut    int              `json:"cut,omitempty"`   // how many characters of the tool's text were left out

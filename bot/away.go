@@ -77,7 +77,7 @@ func (b *absenceHandler) backAsked(ctx context.Context, c command, _ string) (*b
 	case err != nil:
 		return nil, err
 	}
-	return block.Paragraph(block.Say("Welcome back. You are asked again from now on. What was put before others meanwhile stays with them, and you can decide it too.")), nil
+	return block.Paragraph(block.Say("Welcome back. You are asked again from now on. Requests that others got in the meantime stay with them, and you can decide them, too.")), nil
 }
 
 // parse reads the submitted form of an absence.

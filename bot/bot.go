@@ -45,7 +45,7 @@ type Config struct {
 	// Unlimited disables Slack's published rate limits, for a local workspace. Then the bot waits only after Slack has
 	// rejected a call because of a rate limit.
 	Unlimited bool
-	Count     func(context.Context, slackapi.Call) // is called for each call of the Web API; may be nil
+	Count     func(context.Context, slackapi.Call) // is called for each call to the Web API; may be nil
 	// Reread is called after Slack has refused a secret. Reread looks for new secrets, passes them to Renew, and
 	// reports whether there were any. If Reread is nil, the secrets never change.
 	Reread func(context.Context) bool

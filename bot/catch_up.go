@@ -139,7 +139,7 @@ func (c *catchUp) run(ctx context.Context) error {
 // report logs the number of messages that had not been received, and the number of histories that Slack does not show.
 func (c *catchUp) report() {
 	if c.found > 0 {
-		c.Log.Info("messages were read that had not been received", "from", c.gap.From, "to", c.gap.To, "messages", c.found)
+		c.Log.Info("missed messages were read from Slack", "from", c.gap.From, "to", c.gap.To, "messages", c.found)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(c.unread)) {
 		c.Log.Warn("channels can't be read after a gap; messages written there during the gap are not answered", "channels", c.unread[cause], "cause", cause)

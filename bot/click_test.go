@@ -263,7 +263,7 @@ func TestClickOnWhatWasNeverRecorded(t *testing.T) {
 		return err == nil && now.Posts > s.Posts
 	})
 	h.delivers("on a copy", click{"U0002", "T0001", "C0002", "1.000001", control.ActApprove, unrecorded.String()})
-	h.finds("teo", "#support-approvals", "", "what you clicked is a copy")
+	h.finds("teo", "#support-approvals", "", "the message that you clicked is a copy")
 	unrecorded.Ref = "req_none" // this subject was never on the outbox message, so the click is a forgery
 	h.delivers("about something else", click{"U0002", "T0001", "C0002", card.TS, control.ActApprove, unrecorded.String()})
 	h.finds("teo", "#support-approvals", "", "I did not make the button that you clicked")
@@ -284,7 +284,7 @@ func TestDetailsAfterErasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.clicks("ada", "#support-approvals", card, control.ActArguments)
-	if said := fmt.Sprint(h.opened("ada", control.ActArguments)); !strings.Contains(said, "(erased)") || !strings.Contains(said, "What was written about it was erased.") {
+	if said := fmt.Sprint(h.opened("ada", control.ActArguments)); !strings.Contains(said, "(erased)") || !strings.Contains(said, "Its texts were erased.") {
 		t.Errorf("Details… says %s", said)
 	}
 	h.quiet()

@@ -53,10 +53,10 @@ func subcommands() []subcommand {
 			"away from 2026-12-24 until 2027-01-02, delegate to @colleague · they are asked in your place, as far as their own roles go",
 			"away · shows whether you are",
 		}},
-		{name: "back", run: func(b *commandHandler) runner { return b.absence.backAsked }, usage: []string{"back · ends it"}},
-		{name: "pause", run: func(b *commandHandler) runner { return b.pause.asked }, usage: []string{"pause we are looking into wrong refunds · stops every run and every call of the model at once, if you may; it asks first"}},
+		{name: "back", run: func(b *commandHandler) runner { return b.absence.backAsked }, usage: []string{"back · ends your absence"}},
+		{name: "pause", run: func(b *commandHandler) runner { return b.pause.asked }, usage: []string{"pause we are looking into wrong refunds · stops all runs and model calls at once, if you may do this; it asks for confirmation first"}},
 		{name: "resume", run: func(b *commandHandler) runner { return b.pause.resumeAsked }, usage: []string{"resume · resumes everything"}},
-		{name: "grants", run: func(b *commandHandler) runner { return b.grant.list }, usage: []string{"grants · lists what may run without asking for a while, by whose permission, and lets you take yours back"}},
+		{name: "grants", run: func(b *commandHandler) runner { return b.grant.list }, usage: []string{"grants · lists the calls that may run without asking for a while, and who allowed them; you can revoke your own grants"}},
 	}
 }
 

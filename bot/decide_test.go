@@ -390,7 +390,7 @@ func TestLongArguments(t *testing.T) {
 		if out["ok"] != true {
 			t.Fatalf("page %d can't be turned: %v", page, out)
 		}
-		next := fmt.Sprintf("Page %d of", page+1)
+		next := fmt.Sprintf("page %d of", page+1)
 		h.until(next, func() bool {
 			form = h.opened("teo", control.ActArguments)
 			return strings.Contains(fmt.Sprint(form["blocks"]), next)

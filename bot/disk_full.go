@@ -56,7 +56,7 @@ func (b *Receiver) refuseInteraction(i interaction, payload []byte, cause error)
 		return refuseForm(i, block.Say("Nothing was decided. "+storeNotice(cause)+" Please close this and try again in a few minutes."),
 			"This was not sent. "+storeNotice(cause)+" What you wrote stays here: send it again in a few minutes."), nil
 	}
-	why := block.Say("Nothing was done: I could not take your click in. " + storeNotice(cause) + " Please click again in a few minutes.")
+	why := block.Say("Nothing was done: I could not store your click. " + storeNotice(cause) + " Please click again in a few minutes.")
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
@@ -90,7 +90,7 @@ func (b *Receiver) tellDiskFull(e event, cause error) {
 	b.side.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), openWait)
 		defer cancel()
-		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, block.Say("I could not take in what you wrote. "+storeNotice(cause)+
+		b.ephemeral.reply(ctx, ephemeralReply{user: e.userID(), channel: e.channelID(), thread: e.ThreadTS}, block.Say("I could not store what you wrote. "+storeNotice(cause)+
 			" If this is fixed within the next minutes, I will still answer. If you get no answer, please write it again."))
 	})
 }

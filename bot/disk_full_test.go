@@ -60,13 +60,13 @@ func TestFullDisk(t *testing.T) {
 	h.call("POST", fmt.Sprintf("/people/teo/views/%s/close", form["id"]), map[string]any{"all": true})
 
 	refused("a click", click(control.ActApprove))
-	h.finds("teo", "#support-approvals", "", "Nothing was done: I could not take your click in.")
+	h.finds("teo", "#support-approvals", "", "Nothing was done: I could not store your click.")
 	refused("a click that opens a form", click(control.ActReject))
 	h.until("the modal says why there is no form", func() bool {
-		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "Nothing was done: I could not take your click in.")
+		return strings.Contains(fmt.Sprint(h.call("GET", "/people/teo/views", nil)), "Nothing was done: I could not store your click.")
 	})
 	h.says("sam", "#support", "@bot call search_orders {}")
-	h.finds("sam", "#support", "", "I could not take in what you wrote.")
+	h.finds("sam", "#support", "", "I could not store what you wrote.")
 	h.says("sam", "#support", "@bot hello?")
 	command := h.call("POST", "/people/sam/commands", map[string]any{"channel": "#support", "command": "/countersign", "text": "pending"})
 	if text := fmt.Sprint(command); !strings.Contains(text, "Nothing was done. The disk on which I store everything is full") {
@@ -86,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 	h.quiet()
 	told := 0
 	for _, p := range h.sees("sam", "#support", "") {
-		if strings.Contains(p.Text, "I could not take in what you wrote.") {
+		if strings.Contains(p.Text, "I could not store what you wrote.") {
 			told++
 		}
 	}

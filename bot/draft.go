@@ -145,7 +145,7 @@ func (d *Draft) work() {
 			return
 		}
 		if err != nil {
-			d.b.Log.DebugContext(ctx, "a draft is not shown for now", "turn", d.turn, "conversation", w.conv.ID, "error", err)
+			d.b.Log.DebugContext(ctx, "a draft could not be shown; the next text is tried again", "turn", d.turn, "conversation", w.conv.ID, "error", err)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (b *explainer) explainRequests(ctx context.Context, words form.Explainer, w
 	p := new(block.Builder)
 	for i, id := range ids {
 		if i == maxExplained {
-			p.Para(block.Say("… and " + block.Plural(len(ids)-i, "more call") + " of the same message. Each has a card of its own, or can be put on one."))
+			p.Para(block.Say("… and " + block.Plural(len(ids)-i, "more call") + " of the same message. Each has a card of its own, or can get one."))
 			break
 		}
 		r, err := b.Views.Request(ctx, id)
@@ -184,9 +184,9 @@ func (b *explainer) explainCall(ctx context.Context, words form.Explainer, c com
 		}
 		lines = append(lines, block.Say(fmt.Sprintf("%d. %s", i+1, block.Clip(block.OneLine(step), block.MaxNote))))
 	}
-	p.Para(append([]*block.RichText{new(block.RichText).Strong("How the policy comes to that:")}, lines...)...)
+	p.Para(append([]*block.RichText{new(block.RichText).Strong("How the policy decides:")}, lines...)...)
 	if fault := checkOf(def, raw); fault != "" {
-		p.Para(block.Say("⚠️ ").Strong("With these arguments it would not get that far: ").Say(block.Clip(block.Visible(fault), block.MaxSentence)))
+		p.Para(block.Say("⚠️ ").Strong("With these arguments, the tool would refuse the call before that: ").Say(block.Clip(block.Visible(fault), block.MaxSentence)))
 	}
 	return p, nil
 }

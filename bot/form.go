@@ -57,7 +57,7 @@ func (b *formOpener) unbundleWithin(ctx context.Context, d delivered, i interact
 	}
 	err = b.modals.show(ctx, d.id, form.TextModal(control.ActArguments, words), func(v slack.ModalViewRequest) error { return b.modals.updateClicked(ctx, v, i) })
 	if err != nil {
-		b.Log.InfoContext(ctx, "Details… could not show the outcome of a click", clickIDs(d, target, "cause", err)...)
+		b.Log.InfoContext(ctx, "the outcome of a click could not be shown in Details…", clickIDs(d, target, "cause", err)...)
 		b.ephemeral.reply(ctx, to, words)
 	}
 	return nil
@@ -83,7 +83,7 @@ func (b *formOpener) refuse(ctx context.Context, d delivered, action string, to 
 		return err
 	}
 	if err := b.modals.fill(ctx, d.id, d.at, form.TextModal(action, words)); err != nil {
-		b.Log.InfoContext(ctx, "a form could not say that the click was refused", clickIDs(d, target, "cause", err)...)
+		b.Log.InfoContext(ctx, "the refusal of a click could not be shown in a form", clickIDs(d, target, "cause", err)...)
 		b.ephemeral.reply(ctx, to, words)
 	}
 	return nil

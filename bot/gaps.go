@@ -85,7 +85,7 @@ func later(a, b time.Time) time.Time {
 func (b *Gaps) received(ctx context.Context) {
 	l := b.transport.Listening()
 	if err := b.Intake.Received(ctx, l.Received, l.Open); err != nil {
-		b.Log.DebugContext(ctx, "the time up to which everything was received could not be recorded", "error", err)
+		b.Log.DebugContext(ctx, "the time of the last received delivery could not be recorded", "error", err)
 	}
 }
 

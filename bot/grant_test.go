@@ -38,21 +38,21 @@ func TestAllowMore(t *testing.T) {
 	h := newHarness(t, granting)
 	root := h.allowsMore(map[string]any{control.FieldUses: "2", control.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
 	h.finds("teo", "#support-approvals", "", "Approved by <@U0002> (Team Lead)", "It ran")
-	h.finds("sam", "#support", root, "<@U0002> (Team Lead) allowed 2 more calls of issue_refund", "amount from 0 to 25.5", `currency "USD"`, "order_id may be anything.", "2 of 2 left")
+	h.finds("sam", "#support", root, "<@U0002> (Team Lead) allowed 2 more calls of issue_refund", "amount from 0 to 25.5", `currency "USD"`, "order_id may have any value.", "2 of 2 left")
 	own := h.finds("teo", "U0BOT", "", "allowed 2 more calls", "in #support", "2 of 2 left")
 	if !own.has(control.ActRevoke) {
 		t.Error("there is no Revoke button")
 	}
 	h.saysIn("sam", "#support", `@bot call issue_refund {"order_id":"ORD-2","amount":25.5,"currency":"USD"}`, root)
-	h.finds("sam", "#support", root, "Under the permission of <@U0002> (Team Lead), 1 of 2 left. Done.")
+	h.finds("sam", "#support", root, "Under the grant of <@U0002> (Team Lead), 1 of 2 left. Done.")
 	h.finds("teo", "U0BOT", "", "1 of 2 left")
 	h.saysIn("sam", "#support", `@bot call issue_refund {"order_id":"ORD-3","amount":25.51,"currency":"USD"}`, root)
 	h.finds("teo", "#support-approvals", "", "25.51", "Waits for Team Lead")
 
 	h.clicks("ada", "#support", h.finds("ada", "#support", root, "1 of 2 left", "allowed 2 more"), control.ActRevoke)
-	h.finds("ada", "#support", root, "only <@U0002> and people of Team Lead can take this back")
+	h.finds("ada", "#support", root, "only <@U0002> and people of Team Lead can revoke this grant")
 	h.clicks("teo", "U0BOT", own, control.ActRevoke)
-	over := h.finds("sam", "#support", root, "Taken back by <@U0002>", "1 call ran under it")
+	over := h.finds("sam", "#support", root, "Revoked by <@U0002>", "1 call ran under it")
 	if over.has(control.ActRevoke) {
 		t.Error("an ended grant has a button")
 	}
@@ -181,13 +181,13 @@ func TestGrantsCommand(t *testing.T) {
 	h.answered("sam", "#support", "issue_refund in #support: allowed by <@U0002> (Team Lead), 2 of 2 left.")
 	h.quiet() // Teo's own message about the grant is recorded, so the answer can link to it
 	h.commands("teo", "#general", "grants")
-	h.answered("teo", "#general", "issue_refund in #support", "Take it back here")
+	h.answered("teo", "#general", "issue_refund in #support", "Revoke it here")
 	h.commands("kenji", "#general", "grants")
 	h.answered("kenji", "#general", "issue_refund in #support", "direct messages about the grants")
 	h.clicks("kenji", "U0BOT", h.finds("kenji", "U0BOT", "", "allowed 2 more calls"), control.ActRevoke)
-	h.finds("teo", "U0BOT", "", "Taken back by <@U0004>")
+	h.finds("teo", "U0BOT", "", "Revoked by <@U0004>")
 	h.commands("teo", "#general", "help")
-	h.answered("teo", "#general", "/countersign grants lists what may run without asking")
+	h.answered("teo", "#general", "/countersign grants lists the calls that may run without asking")
 }
 
 // The offer of a grant goes to the lead of the role. The offer has no effect until it is accepted.
@@ -206,7 +206,7 @@ func TestOffer(t *testing.T) {
 	h.clicks("ingrid", "U0BOT", offer, control.ActAccept)
 	h.finds("ingrid", "U0BOT", "", "<@U0003> (Finance Director) allowed 5 more calls", "for everybody who asks the agent support", "5 of 5 left")
 	root := h.says("ada", "#support", "@bot "+smallRefund)
-	h.finds("ada", "#support", root, "Under the permission of <@U0003> (Finance Director), 4 of 5 left. Done.")
+	h.finds("ada", "#support", root, "Under the grant of <@U0003> (Finance Director), 4 of 5 left. Done.")
 	h.finds("kenji", "U0BOT", "", "allowed 5 more calls")
 	for _, p := range h.sees("kenji", "U0BOT", "") {
 		if p.has(control.ActAccept) {

@@ -262,7 +262,7 @@ func TestHomeGrants(t *testing.T) {
 	h.allowsMore(map[string]any{control.FieldUses: "2", control.FieldWithin: "1h0m0s", "arg.amount": "25.5"})
 	h.looks("teo", "May run without asking: 1", "2 of 2 left.")
 	h.clicksHome("teo", "grant", control.ActRevoke)
-	h.finds("teo", "U0BOT", "", "Taken back by <@U0002>")
+	h.finds("teo", "U0BOT", "", "Revoked by <@U0002>")
 	h.atHome("teo", "-May run without asking")
 }
 
@@ -286,7 +286,7 @@ func TestHomeRests(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.atHome("teo", "is not up to date", "-"+control.ActReject)
-	h.clicksHome("teo", "", control.ActHome+"_show_what_is_current")
+	h.clicksHome("teo", "", control.ActHome+"_refresh")
 	h.atHome("teo", "Waits for you: 1", control.ActReject)
 }
 

@@ -44,7 +44,7 @@ type profile struct {
 // addresses and phone numbers.
 func (b *Identities) About(ctx context.Context, who approvers.PersonID) (string, error) {
 	if who == "" {
-		return "", fmt.Errorf("nobody in particular asked for this")
+		return "", fmt.Errorf("no person asked for this call")
 	}
 	u, err := b.profiles.Get(ctx, who.User(), false, func() (slack.User, error) {
 		u, err := b.api.GetUserInfoContext(ctx, who.User(), slack.GetUserInfoOptionIncludeLocale(true))

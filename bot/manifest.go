@@ -124,12 +124,12 @@ type manifestSettings struct {
 
 // These texts describe the app in Slack.
 const (
-	appShort = "Does what you ask for. What is risky waits until the right people have countersigned it."
+	appShort = "Does what you ask for. Risky actions wait until the right people have countersigned them."
 	appLong  = "Write to the app in a channel, in a thread or in a direct message, and say what you need in your own words. It works with your company's tools. " +
-		"What reads only, or is harmless, happens at once. What is risky becomes a card for the people who may decide it: they approve it, reject it with a reason that you are " +
-		"told, or change it. Nothing risky happens because nobody answered. Who allowed what, and when, is kept in a history that nobody can rewrite unnoticed."
+		"Harmless actions, and actions that only read, happen at once. A risky action becomes a card for the people who may decide it: they approve it, reject it with a reason that you are " +
+		"told, or change it. If nobody answers, nothing risky happens. A history that nobody can rewrite unnoticed says who allowed each action, and when."
 	commandShort = "What waits for you, what you asked for, and what you can do about it"
-	appAgent     = "Ask for what you need in your own words. What is harmless happens at once; what is risky waits until the right people have countersigned it, and you are told what became of it."
+	appAgent     = "Ask for what you need in your own words. Harmless actions happen at once. Risky actions wait until the right people have countersigned them, and you are told the outcome."
 )
 
 func newManifest(o ManifestOptions) manifest {
@@ -217,8 +217,8 @@ func Scopes() []Scope {
 		{"channels:read", "find the policy's public channels, or see that it was removed from one", []string{
 			"channel_archive", "channel_created", "channel_deleted", "channel_left", "channel_rename", "channel_shared", "channel_unarchive", "channel_unshared", "member_joined_channel",
 		}},
-		{"chat:write", "write anything at all", nil},
-		{"commands", "be asked with /countersign", nil},
+		{"chat:write", "write messages", nil},
+		{"commands", "receive the command /countersign", nil},
 		{"dnd:read", "leave people alone while they do not want to be disturbed", []string{"dnd_updated_user"}},
 		{"files:read", "read the text files that people attach", nil},
 		{"files:write", "post an answer that is too long for messages as a file", nil},
@@ -227,7 +227,7 @@ func Scopes() []Scope {
 			"group_archive", "group_deleted", "group_left", "group_rename", "group_unarchive",
 		}},
 		{"im:history", "receive what people write to it in direct messages, or read what it missed", []string{"message.im"}},
-		{"im:read", "find the direct messages that it was sent while it was away", nil},
+		{"im:read", "find the direct messages that it was sent while it was offline", nil},
 		{"im:write", "write to approvers in direct messages", nil},
 		{"mpim:history", "receive what people write in group messages, or read what it missed", []string{"message.mpim"}},
 		{"mpim:read", "tell a group message from a channel", nil},

@@ -125,7 +125,7 @@ var beside = map[string]bool{
 	"member_left_channel":  true, // the bot itself gets channel_left and group_left
 }
 
-// notCalls lists the functions of slackapi.Client that make no call of the Web API themselves.
+// notCalls lists the functions of slackapi.Client that make no call to the Web API themselves.
 var notCalls = map[string]bool{"Hear": true, "SetTokens": true, "Scopes": true, "Available": true, "Worth": true, "Watch": true, "UpdatesScarce": true, "Client": true}
 
 // sources returns the files of this package and of the packages below it.

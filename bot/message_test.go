@@ -164,15 +164,15 @@ func testEditedSince(t *testing.T, h *harness) {
 		t.Fatal(err)
 	}
 	h.edits("sam", "#support", root, "@bot please <refund> ORD-124 instead")
-	card := h.finds("teo", "#support-approvals", "", "Edited since", "please &lt;refund&gt; ORD-124 instead", "ORD-123")
-	told := h.finds("sam", "#support", root, "<@U0100>, that changes nothing by itself", "Refund for order ORD-123")
+	card := h.finds("teo", "#support-approvals", "", "Edited later", "please &lt;refund&gt; ORD-124 instead", "ORD-123")
+	told := h.finds("sam", "#support", root, "<@U0100>, this changes nothing by itself", "Refund for order ORD-123")
 	h.clicks("gus", "#support", told, control.ActWithdraw)
 	h.finds("gus", "#support", root, "only somebody who asked for this can do that")
 	h.clicks("sam", "#support", told, control.ActWithdraw)
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 	h.unseen("sam", "#support", root, "changes nothing by itself")
 	h.finds("sam", "#support", root, "results: withdrawn")
-	if n := strings.Count(card.Text, "since"); n != 1 {
+	if n := strings.Count(card.Text, "Edited later"); n != 1 {
 		t.Errorf("the card mentions the edit %d times:\n%s", n, card.Text)
 	}
 	h.quiet()
@@ -191,7 +191,7 @@ func TestDeletedSince(t *testing.T) {
 	h.finds("sam", "#support", root, "Waits for")
 	h.quiet()
 	h.deletes("ingrid", "#support", root)
-	card := h.finds("teo", "#support-approvals", "", "Deleted since", "waits until it is decided or withdrawn")
+	card := h.finds("teo", "#support-approvals", "", "Deleted later", "waits until it is decided or withdrawn")
 	h.finds("sam", "#support", root, "The message that asked for this was deleted", "<@U0100>")
 	h.clicks("teo", "#support-approvals", card, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")

@@ -40,7 +40,7 @@ func (b *pauseHandler) asked(ctx context.Context, c command, reason string) (*bl
 	case p.On:
 		return block.Paragraph(wording.Paused(p), new(block.RichText).Code(c.Command+" resume").Say(" resumes everything.")), nil
 	case reason == "":
-		return nil, notClear("Say why, everybody who waits is told: %s pause we are looking into wrong refunds", c.Command)
+		return nil, notClear("Say why; everybody who waits is told: %s pause we are looking into wrong refunds", c.Command)
 	case block.Width(reason) > notice.MaxPauseReason:
 		return nil, notClear("Say why in at most %d characters.", notice.MaxPauseReason)
 	}

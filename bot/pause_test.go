@@ -110,7 +110,7 @@ func TestPauseRefused(t *testing.T) {
 		}
 	}
 	h.commands("teo", "#general", "pause")
-	h.answered("teo", "#general", "Nothing was changed. Say why, everybody who waits is told: /countersign pause")
+	h.answered("teo", "#general", "Nothing was changed. Say why; everybody who waits is told: /countersign pause")
 	h.commands("teo", "#general", "pause "+strings.Repeat("x", 301))
 	h.answered("teo", "#general", "Say why in at most 300 characters")
 

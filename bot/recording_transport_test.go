@@ -18,7 +18,7 @@ type recordingTransport struct {
 	answers map[string]func(url.Values) string // by method; if the answer is empty, the workspace answers; noAnswer breaks the connection
 }
 
-// sent is one recorded call of the Web API.
+// sent is one recorded call to the Web API.
 type sent struct {
 	method string
 	form   url.Values
@@ -89,7 +89,7 @@ func (t *recordingTransport) count() int {
 	return len(t.sent)
 }
 
-// calls counts the calls of a method that a test accepts.
+// calls counts the calls to a method that a test accepts.
 func (t *recordingTransport) calls(method string, is func(url.Values) bool) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

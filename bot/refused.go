@@ -218,7 +218,7 @@ func kindsNamed(m block.Message, err error) (kinds []string, said bool) {
 	return kinds, said
 }
 
-// If Slack answers each call of a method, but never in the format of the Web API, the method may not exist in this
+// If Slack answers each call to a method, but never in the format of the Web API, the method may not exist in this
 // workspace. After a few tries, the method counts as missing. An outage of Slack does not have this effect, because the
 // circuit breaker stops calls earlier.
 

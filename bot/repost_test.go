@@ -49,7 +49,7 @@ func TestDeletedCard(t *testing.T) {
 		t.Fatalf("%d cards, although nothing asked for a new one", n)
 	}
 	h.saysIn("sam", "#support", "hello?", root)
-	anew := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Edited since")
+	anew := h.finds("teo", "#support-approvals", "", "Waits for Team Lead", "Edited later")
 	h.clicks("teo", "#support-approvals", anew, control.ActApprove)
 	h.finds("teo", "#support-approvals", "", "1 of 2 agreed")
 	h.quiet()
@@ -193,7 +193,7 @@ func TestLostPostOfAReplacedCard(t *testing.T) {
 		t.Errorf("%d cards", n)
 	}
 	h.clicks("ada", "#support-approvals", anew, control.ActApprove)
-	h.finds("ada", "#support-approvals", "", "there is a newer version of what you clicked")
+	h.finds("ada", "#support-approvals", "", "there is a newer version of this message")
 	h.clicks("ada", "#support-approvals", last, control.ActApprove)
 	h.finds("sam", "#support", root, "results: executed")
 }

@@ -72,7 +72,7 @@ func TestQueuedMessage(t *testing.T) {
 	h.finds("priya", "#support", root, "only somebody who asked for this can do that")
 	h.clicks("sam", "#support", notice, control.ActWithdrawAll)
 	h.finds("sam", "#support", root, "Withdrawn by <@U0100>")
-	h.finds("sam", "#support", root, "The message that waited here was taken up")
+	h.finds("sam", "#support", root, "The agent has read the message that waited here")
 	h.finds("sam", "#support", root, "results: withdrawn")
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 }

@@ -254,7 +254,7 @@ func TestTooFewInTheGroupOfAStage(t *testing.T) {
 	h.finds("priya", "U0BOT", "", "ORD-123")
 	h.quiet()
 	h.groupHas("oncall", "U0002")
-	h.finds("sam", "#support", root, "Waits for @oncall (Team Lead), 0 of 2 agreed.", "It needs 2 people who agree, and only 1 can. My operator has been told.")
+	h.finds("sam", "#support", root, "Waits for @oncall (Team Lead), 0 of 2 agreed.", "It needs the approval of 2 people, and only 1 can give it. My operator has been told.")
 	h.finds("ada", "#support-approvals", "", "Too few people are left who may decide requests for Team Lead")
 	h.until("the log says it", func() bool {
 		return strings.Contains(h.log.String(), "too few people are left who may decide a request")
@@ -309,7 +309,7 @@ func refusesCards(code string) func(method, body string) string {
 // is gone, and the card is shown.
 func TestCardThatReachedNobody(t *testing.T) {
 	for code, words := range map[string]string{
-		"missing_scope": "I lack a permission in Slack", "not_in_channel": "I am not in the channel for it", "channel_not_found": "Slack does not find the channel for it",
+		"missing_scope": "I lack a permission in Slack", "not_in_channel": "I am not in the channel for it", "channel_not_found": "Slack can't find the channel for it",
 		"is_archived": "the channel for it is archived", "restricted_action": "I may not write in the channel for it", "user_disabled": "the accounts are deactivated",
 		"access_denied": "Slack refuses it", "no_permission": "Slack refuses it", "app_access_restricted": "Slack refuses it",
 	} {

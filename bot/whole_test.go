@@ -64,7 +64,7 @@ func TestHugeArguments(t *testing.T) {
 	h.clicks("teo", "#support-approvals", card, control.ActArguments)
 	modal := h.opened("teo", control.ActArguments)
 	pages := 0
-	if _, err := fmt.Sscanf(saidIn(modal, "Page 1 of "), "Page 1 of %d", &pages); err != nil || pages < 10 {
+	if _, err := fmt.Sscanf(saidIn(modal, "Arguments, page 1 of "), "Arguments, page 1 of %d", &pages); err != nil || pages < 10 {
 		t.Fatalf("%d pages (%v)", pages, err)
 	}
 	all := shownIn(modal)
@@ -73,7 +73,7 @@ func TestHugeArguments(t *testing.T) {
 	}
 	h.forgesWhole(modal, r)
 	for page := 2; page <= pages; page++ {
-		modal = h.turns("teo", control.ActPage+"_next", fmt.Sprintf("Page %d of %d", page, pages))
+		modal = h.turns("teo", control.ActPage+"_next", fmt.Sprintf("page %d of %d", page, pages))
 		all += shownIn(modal)
 		if (modal["submit"] != nil) != (page == pages) {
 			t.Errorf("page %d of %d: submit is %v", page, pages, modal["submit"])

@@ -18,7 +18,7 @@ const (
 func readAgent(e yamldoc.Entry, budgets approvers.Budgets) approvers.Agent {
 	a := approvers.Agent{Name: e.Key, MaxSteps: maxSteps}
 	if !roleName.MatchString(e.Key) {
-		e.Wrong("no agent can be called that", "a name has 1 to 64 letters, digits, _ and -")
+		e.Wrong("is not a valid name for an agent", "a name has 1 to 64 letters, digits, _ and -")
 	}
 	f := e.Value.Fields("channels", "prompt", "model", "tools", "overrides", "guests", "direct_messages", "max_steps", "budgets", "prompts")
 	if v, ok := f["channels"]; ok {

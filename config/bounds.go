@@ -24,7 +24,7 @@ func readCaps(v yamldoc.Value) approvers.Caps {
 	}
 	f.Count("approver", &c.Approver, mostOpenCards)
 	if v.IsMapping() && len(f) == 0 {
-		v.Wrong("bounds nothing", "add requester: 20/h or approver: 10")
+		v.Wrong("sets no limit", "add requester: 20/h or approver: 10")
 	}
 	return c
 }
@@ -35,7 +35,7 @@ func readBudgets(v yamldoc.Value, base approvers.Budgets) approvers.Budgets {
 	f.Count("tokens", &base.Tokens, mostTokens)
 	f.Count("calls", &base.Calls, mostCallsPerDay)
 	if v.IsMapping() && len(f) == 0 {
-		v.Wrong("bounds nothing", "add tokens: 200000 or calls: 50")
+		v.Wrong("sets no limit", "add tokens: 200000 or calls: 50")
 	}
 	return base
 }

@@ -29,7 +29,7 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 		Name: e.Key, Title: e.Key, Audience: e.Key, MaxPending: clientPending, RejectionHolds: clientRejectionHolds, OutcomeWithin: clientOutcomeWithin, Hold: clientHold,
 	}
 	if !roleName.MatchString(e.Key) {
-		e.Wrong("no client can be called that", "a name has 1 to 64 letters, digits, _ and -")
+		e.Wrong("is not a valid name for a client", "a name has 1 to 64 letters, digits, _ and -")
 	}
 	f := e.Value.Fields("title", "token", "agent", "owner", "tools", "audience", "caps", "rejection_holds", "outcome_within", "hold", "webhook", "oauth")
 	needClientKeys(e, f)
@@ -65,7 +65,7 @@ func readClient(e yamldoc.Entry, tokens map[string]string) approvers.Client {
 			c.Requests, _ = readLimitOr(l, "would let the client ask for nothing", "leave it out for no cap")
 		}
 		if v.IsMapping() && len(caps) == 0 {
-			v.Wrong("bounds nothing", "add pending: 20 or requests: 60/h")
+			v.Wrong("sets no limit", "add pending: 20 or requests: 60/h")
 		}
 	}
 	if v, ok := f["rejection_holds"]; ok {
@@ -187,7 +187,7 @@ func readPlainAddress(v yamldoc.Value) string {
 	u, err := url.Parse(text)
 	switch {
 	case len(Variables(text)) > 0:
-		v.Wrong("has a variable of the environment in it", "write the address as it is")
+		v.Wrong("has a variable of the environment in it", "write the URL itself")
 	case err == nil && u.Scheme == "http" && !onThisMachine(u.Hostname()):
 		v.Wrong("would be reached without encryption", "write https://")
 	}

@@ -78,7 +78,7 @@ func readFixture(v yamldoc.Value) Fixture {
 	if f.Has("tool") {
 		var ok bool
 		if x.Tool, ok = f.Free("tool", "a tool's name"); ok && !toolName.MatchString(x.Tool) {
-			f["tool"].Wrong("no tool can be called "+yamldoc.Quote(x.Tool), "a name has 1 to 64 letters, digits, _, . and -")
+			f["tool"].Wrong(yamldoc.Quote(x.Tool)+" is not a valid name for a tool", "a name has 1 to 64 letters, digits, _, . and -")
 		}
 	} else if v.IsMapping() {
 		v.Wrong("names no tool", "add tool: and its name")

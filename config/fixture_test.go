@@ -70,7 +70,7 @@ func TestFixtureProblems(t *testing.T) {
 		"nothing":          {"[]\n", "f.yaml:1:1: the file: has no fixture"},
 		"no tool":          {"- {args: {}}\n", "f.yaml:1:3: [0]: names no tool; add tool: and its name"},
 		"no name":          {"- tool: >\n", "f.yaml:1:9: [0].tool: is empty; write a tool's name"},
-		"a strange tool":   {"- {tool: ' '}\n", `f.yaml:1:10: [0].tool: no tool can be called " "; a name has 1 to 64 letters`},
+		"a strange tool":   {"- {tool: ' '}\n", `f.yaml:1:10: [0].tool: " " is not a valid name for a tool; a name has 1 to 64 letters`},
 		"no mapping":       {"- {tool: x}\n- 5\n", "f.yaml:2:3: [1]: is a number, and a mapping is needed"},
 		"a key misspelt":   {"- {tool: x, requestor: U0100}\n", "f.yaml:1:13: [0].requestor: is not a key that belongs here; did you mean requester?"},
 		"a key twice":      {"- {tool: x, tool: y}\n", "f.yaml:1:13: [0].tool: is given twice"},

@@ -93,7 +93,7 @@ func readEndpoints(v yamldoc.Value) []Endpoint {
 func readEndpoint(e yamldoc.Entry) Endpoint {
 	t := Endpoint{Name: e.Key, Method: "GET", Arguments: json.RawMessage(`{"type":"object","properties":{}}`), Timeout: httpTimeout, MaxResult: httpMaxResult}
 	if !toolName.MatchString(e.Key) {
-		e.Wrong("no tool can be called that", "a name has 1 to 64 letters, digits, _, . and -")
+		e.Wrong("is not a valid name for a tool", "a name has 1 to 64 letters, digits, _, . and -")
 	}
 	f := e.Value.Fields(httpKeys...)
 	for _, need := range [][2]string{{"description", `description: what it does and when to use it; the model chooses by it`}, {"url", `url: "https://api.example.com/v1/places/{place}"`}} {
@@ -209,7 +209,7 @@ func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	}
 	for _, name := range names {
 		if !slices.Contains(used, name) {
-			f["arguments"].Wrong(name+" is used nowhere", "write {"+name+"} in the address or in a header, or give the request a body")
+			f["arguments"].Wrong(name+" is used nowhere", "write {"+name+"} in the URL or in a header, or give the request a body")
 		}
 	}
 }
@@ -340,11 +340,11 @@ func readResult(v yamldoc.Value, method string) Result {
 			}
 		}
 		if list && len(items) == 0 {
-			s.Wrong("is empty: no answer would count", "write [2xx], or leave it out")
+			s.Wrong("is empty: no response would count as a success", "write [2xx], or leave it out")
 		}
 	}
 	if method == "HEAD" && (out.Pointer != "" || out.As != "") {
-		v.Wrong("the answer to a HEAD has no body", "write method: GET")
+		v.Wrong("the response to HEAD has no body", "write method: GET")
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func (a Address) Arguments() []string {
 	return yamldoc.SortedUnique(names)
 }
 
-const likeAddress = `an address such as "https://api.example.com/v1/places/{place}"`
+const likeAddress = `a URL such as "https://api.example.com/v1/places/{place}"`
 
 // readAddress reads a URL template. readAddress accepts a template only if its URL can be parsed, and if no argument of
 // a call can change the host.
@@ -52,7 +52,7 @@ func readAddress(v yamldoc.Value) (Address, bool) {
 // splitAddress splits a template into host, path and query.
 func splitAddress(t Template) (a Address, message, hint string) {
 	if len(t) == 0 || t[0].Variable == "" && !strings.HasPrefix(t[0].Text, "http://") && !strings.HasPrefix(t[0].Text, "https://") {
-		return a, yamldoc.Quote(t.String()) + " is not an address of a server", "write " + likeAddress
+		return a, yamldoc.Quote(t.String()) + " is not a URL of a server", "write " + likeAddress
 	}
 	base, rest := cutTemplate(t, "/?#", len("https://"))
 	if len(base.Arguments()) > 0 {
@@ -126,7 +126,7 @@ func (a Address) fault() (message, hint string) {
 	}
 	for _, p := range all {
 		if i := strings.IndexFunc(p.Text, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune("\"<>\\^`{|}", c) }); i >= 0 {
-			return yamldoc.Quote(string([]rune(p.Text[i:])[:1])) + " can't stand in an address", "write it percent-encoded, such as %20 for a space"
+			return yamldoc.Quote(string([]rune(p.Text[i:])[:1])) + " can't stand in a URL", "write it percent-encoded, such as %20 for a space"
 		}
 		if strings.Contains(p.Text, "#") {
 			return "has a # in it, which no server sees", "remove what begins there, or write %23"
@@ -154,7 +154,7 @@ func (a Address) fault() (message, hint string) {
 	}
 	u, err := url.Parse(filled(a.Base) + filled(a.Path))
 	if err != nil || u.Host == "" {
-		return yamldoc.Quote(a.Base.String()) + " is not an address of a server", "write " + likeAddress
+		return yamldoc.Quote(a.Base.String()) + " is not a URL of a server", "write " + likeAddress
 	}
 	if err := egress.CheckURL(u); err != nil {
 		return err.Error(), "write " + likeAddress

@@ -42,7 +42,7 @@ func readOpenAPIs(v yamldoc.Value) []OpenAPI {
 func readOpenAPI(e yamldoc.Entry) OpenAPI {
 	o := OpenAPI{Name: e.Key, Timeout: httpTimeout, MaxResult: httpMaxResult}
 	if !serverName.MatchString(e.Key) {
-		e.Wrong("no API can be called that", "a name has 1 to 32 letters, digits, _ and -, and begins with a letter or digit")
+		e.Wrong("is not a valid name for an API", "a name has 1 to 32 letters, digits, _ and -, and begins with a letter or digit")
 	}
 	f := e.Value.Fields(openAPIKeys...)
 	if !f.Has("file") && e.Value.IsMapping() && f.Readable() {

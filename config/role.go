@@ -23,7 +23,7 @@ const maxTitle = 75
 func readRole(e yamldoc.Entry) approvers.Role {
 	role := approvers.Role{Name: e.Key, Title: titleOf(e.Key), Cards: approvers.CardsDM}
 	if !roleName.MatchString(e.Key) {
-		e.Wrong("no approver can be called that", "a name has 1 to 64 letters, digits, _ and -; the title can be anything")
+		e.Wrong("is not a valid name for an approver", "a name has 1 to 64 letters, digits, _ and -; the title can be anything")
 	}
 	f := e.Value.Fields("title", "members", "max_risk", "can_approve", "cards", "lead", "hours")
 	if v, ok := f["title"]; ok {

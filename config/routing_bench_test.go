@@ -14,7 +14,7 @@ import (
 
 type size struct{ tools, approvers int }
 
-// manyRules is the number of rules of the called tool. Routing a call of this tool in a policy of the size large must
+// manyRules is the number of rules of the called tool. Routing a call to this tool in a policy of the size large must
 // take less than 100 µs.
 const manyRules = 100
 

@@ -60,23 +60,23 @@ var (
 func readServer(e yamldoc.Entry) Server { //nolint:cyclop // one case for each key
 	s := Server{Name: e.Key, Timeout: serverTimeout, MaxResult: serverMaxResult}
 	if !serverName.MatchString(e.Key) {
-		e.Wrong("no server can be called that", "a server's name has 1 to 32 letters, digits, _ and -, and begins with a letter or digit")
+		e.Wrong("is not a valid name for a server", "a server's name has 1 to 32 letters, digits, _ and -, and begins with a letter or digit")
 	}
 	f := e.Value.Fields(serverKeys...)
 	switch {
 	case f.Has("command") && f.Has("url"):
-		f["url"].Wrong("there is a command too", "keep one of them: a server is either started or called at its address")
+		f["url"].Wrong("there is a command too", "keep one of them: a server either is started by a command or has a url")
 	case !f.Has("command") && !f.Has("url") && e.Value.IsMapping() && f.Readable():
 		e.Wrong("does not say how to reach it", `add command: [npx, -y, some-server], or url: "https://…"`)
 	}
 	for _, key := range overHTTP {
 		if f.Has(key) && f.Has("command") && !f.Has("url") {
-			f[key].Wrong("belongs to a server that has an address", "remove it; what a started server needs goes into env")
+			f[key].Wrong("belongs to a server that has a url", "remove it; what a started server needs goes into env")
 		}
 	}
 	for _, key := range overPipes {
 		if f.Has(key) && f.Has("url") && !f.Has("command") {
-			f[key].Wrong("belongs to a server that is started by a command", "remove it; what a server at an address needs goes into headers")
+			f[key].Wrong("belongs to a server that is started by a command", "remove it; what a server with a url needs goes into headers")
 		}
 	}
 	if v, ok := f["command"]; ok {
@@ -167,7 +167,7 @@ func readNamed(f yamldoc.Fields, key, like, item string, name *regexp.Regexp, na
 
 // readServerURL reads an HTTP address. Secrets may be sent without encryption only to this machine.
 func readServerURL(v yamldoc.Value, secret bool) string {
-	const like = "an address such as https://crm.example.com/mcp"
+	const like = "a URL such as https://crm.example.com/mcp"
 	text, ok := readExpandable(v, like)
 	if !ok || len(Variables(text)) > 0 {
 		return text // the values of the variables are unknown until the address is used
@@ -175,7 +175,7 @@ func readServerURL(v yamldoc.Value, secret bool) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		v.Wrong(yamldoc.Quote(text)+" is not an address of a server", "write "+like)
+		v.Wrong(yamldoc.Quote(text)+" is not a URL of a server", "write "+like)
 	case u.User != nil:
 		v.Wrong("has a name or password in it", "write them into headers, such as Authorization: \"Basic ${…}\"")
 	case u.Fragment != "":

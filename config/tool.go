@@ -22,7 +22,7 @@ func (r reader) tool(e yamldoc.Entry) approvers.ToolPolicy {
 		if e.Key == "*" {
 			hint = "what applies to all other tools is in defaults: unknown_tool"
 		}
-		e.Wrong("no tool can be called that", hint)
+		e.Wrong("is not a valid name for a tool", hint)
 	}
 	f := e.Value.Fields(toolKeys...)
 	if !readRiskKey(f, "risk", &t.Risk) && e.Value.Readable() && !f.Has("risk") {

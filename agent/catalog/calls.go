@@ -9,7 +9,7 @@ import (
 	"countersign/agent"
 )
 
-// Outcome is the outcome of a call of a server's tool.
+// Outcome is the outcome of a call to a server's tool.
 type Outcome string
 
 // The outcomes of a call. They are also values of the label outcome of the metric countersign_server_calls_total.
@@ -25,7 +25,7 @@ type Calls struct {
 	Outcome Outcome
 }
 
-// callCounter counts the calls of servers' tools since the start.
+// callCounter counts the calls to servers' tools since the start.
 type callCounter struct {
 	mu sync.Mutex
 	n  map[Calls]int
@@ -53,7 +53,7 @@ func (c *callCounter) count(server string, t *agent.Tool) {
 	}
 }
 
-// Calls returns the number of finished calls of servers' tools since the start, by server and outcome.
+// Calls returns the number of finished calls to servers' tools since the start, by server and outcome.
 func (c *Catalog) Calls() map[Calls]int {
 	c.calls.mu.Lock()
 	defer c.calls.mu.Unlock()

@@ -63,7 +63,7 @@ func (call Call) body(mode string) ([]byte, error) {
 // checked returns an error if a required field of the gateway's answer is missing.
 func (r *Request) checked() (*Request, error) {
 	if r.ID == "" || r.Status == "" || r.ArgsSHA256 == "" {
-		return nil, &AnswerError{"the gateway's answer is not a request; is the address that of a gateway?"}
+		return nil, &AnswerError{"the gateway's response is not a request; is this the URL of a gateway?"}
 	}
 	return r, nil
 }

@@ -108,7 +108,7 @@ func (c *Client) do(ctx context.Context, e exchange, out any) error {
 	}
 }
 
-// retry decides whether an exchange is repeated after an error, and after which delay.
+// retry reports whether to repeat an exchange after an error, and returns the delay.
 func (e exchange) retry(err error, pause time.Duration) (time.Duration, bool) {
 	var p *Problem
 	var notSent notSentError
@@ -160,19 +160,19 @@ func (c *Client) once(ctx context.Context, e exchange, out any) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, longestAnswer+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("the gateway's answer broke off: %w", err)
+		return fmt.Errorf("the gateway's response ended early: %w", err)
 	case len(body) > longestAnswer:
-		return &AnswerError{"the gateway's answer is too long"}
+		return &AnswerError{"the gateway's response is too long"}
 	case e.etag != "" && res.StatusCode == http.StatusNotModified:
 		return nil
 	case res.StatusCode != http.StatusOK && res.StatusCode != http.StatusAccepted:
 		return problem(res, body)
 	}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "application/json" {
-		return &AnswerError{fmt.Sprintf("the answer is %q instead of JSON; is the address that of a gateway?", kind)}
+		return &AnswerError{fmt.Sprintf("the response is %q instead of JSON; is this the URL of a gateway?", kind)}
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return &AnswerError{"the gateway's answer is not the JSON that was expected"}
+		return &AnswerError{"the gateway's response is not the expected JSON"}
 	}
 	if r, ok := out.(*Request); ok {
 		r.etag = res.Header.Get("ETag")

@@ -212,7 +212,7 @@ func TestRepeats(t *testing.T) {
 		{"401", "ask", 1, "unauthorized"},
 		{"paused", "ask", 1, "paused"},
 		{"html", "ask", 1, "instead of JSON"},
-		{"bad JSON", "ask", 1, "not the JSON"},
+		{"bad JSON", "ask", 1, "not the expected JSON"},
 		{"another service", "ask", 1, "not a request"},
 		{"redirect", "ask", 1, "307"},
 		{"unavailable", "claim", 1, client.ErrClaimLost.Error()}, // the claim may be stored, and only the answer failed

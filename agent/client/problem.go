@@ -111,6 +111,6 @@ func (e *PendingError) Unwrap() error { return e.Err }
 
 // Errors of claims.
 var (
-	ErrClaimLost      = errors.New("the answer to the claim was lost, so the tool must not be run")
-	ErrOtherArguments = errors.New("the gateway approved other arguments than those that it returned")
+	ErrClaimLost      = errors.New("the response to the claim was lost, so the tool must not be run")
+	ErrOtherArguments = errors.New("the arguments do not match the hash that the gateway approved")
 )

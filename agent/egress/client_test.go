@@ -240,7 +240,7 @@ func TestBoundedAnswers(t *testing.T) {
 			}
 		}
 	}
-	if err := get(local(t, Options{}), s.URL+"/header"); err == nil || Sentence(err) != "the answer's header is too large" {
+	if err := get(local(t, Options{}), s.URL+"/header"); err == nil || Sentence(err) != "the response's header is too large" {
 		t.Errorf("%v", err)
 	}
 	for _, a := range *got {
@@ -266,7 +266,7 @@ func TestBoundedAnswers(t *testing.T) {
 		_, err = io.ReadAll(resp.Body)
 		resp.Body.Close()
 	}
-	if err == nil || Sentence(err) != "there was no answer in time" {
+	if err == nil || Sentence(err) != "there was no response in time" {
 		t.Errorf("%v", err)
 	}
 }
@@ -322,11 +322,11 @@ func TestSentences(t *testing.T) {
 	for want, err := range map[string]error{
 		"":                                    nil,
 		"the connection broke":                io.ErrUnexpectedEOF,
-		"the answer is too large":             fmt.Errorf("reading: %w", ErrTooLarge),
+		"the response is too large":           fmt.Errorf("reading: %w", ErrTooLarge),
 		"the server does not speak TLS there": &url.Error{Err: tls.RecordHeaderError{Msg: "S3cr3t"}},
-		"the answer is compressed, which was not requested": &url.Error{Err: ErrPacked},
-		`the name "x" could not be resolved`:                &net.DNSError{Name: "x", Server: "S3cr3t"},
-		"there was no answer in time":                       context.DeadlineExceeded,
+		"the response is compressed, which was not requested": &url.Error{Err: ErrPacked},
+		`the name "x" could not be resolved`:                  &net.DNSError{Name: "x", Server: "S3cr3t"},
+		"there was no response in time":                       context.DeadlineExceeded,
 	} {
 		if got := Sentence(err); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)

@@ -174,7 +174,7 @@ func CheckURL(u *url.URL) error {
 	return nil
 }
 
-// CheckURL makes all checks of a URL that are possible before the host name is resolved.
+// CheckURL runs all checks of a URL that are possible before the host name is resolved.
 func (g *Guard) CheckURL(u *url.URL) error {
 	if err := CheckURL(u); err != nil {
 		return err

@@ -65,7 +65,7 @@ func Sentence(err error) string {
 	case errors.As(err, &lookup):
 		return fmt.Sprintf("the name %.120q could not be resolved", lookup.Name)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return "there was no answer in time"
+		return "there was no response in time"
 	case errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid), errors.As(err, &verify):
 		return "the server's certificate is not trusted"
 	case errors.As(err, &record):
@@ -73,7 +73,7 @@ func Sentence(err error) string {
 	case errors.As(err, &exchange) && exchange.Op == "dial":
 		return "no connection could be made"
 	case errors.As(err, &asked) && strings.Contains(asked.Err.Error(), "server response headers exceeded"):
-		return "the answer's header is too large"
+		return "the response's header is too large"
 	}
 	return "the connection broke"
 }

@@ -12,10 +12,10 @@ import (
 )
 
 // ErrTooLarge means that a response's body exceeds the limit.
-var ErrTooLarge = errors.New("the answer is too large")
+var ErrTooLarge = errors.New("the response is too large")
 
 // ErrPacked means that a response is compressed although the request did not ask for compression.
-var ErrPacked = errors.New("the answer is compressed, which was not requested")
+var ErrPacked = errors.New("the response is compressed, which was not requested")
 
 // transport checks the spelling of each request's URL, and limits the response.
 type transport struct {

@@ -159,7 +159,7 @@ func (g *Gateway) description(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // errSent means that an answer was not sent completely, so the connection is unusable.
-var errSent = errors.New("the answer could not be sent")
+var errSent = errors.New("the response could not be sent")
 
 func sent(err error) error {
 	if err != nil {
@@ -268,7 +268,7 @@ func (g *Gateway) ended(out *recorder, r *http.Request, client, operation string
 		if !errors.As(err, &p) {
 			p = problemOf(err)
 			if p.status >= http.StatusInternalServerError && p.name != "paused" {
-				g.Log.Error("a request of a caller could not be handled",
+				g.Log.Error("a caller's request could not be handled",
 					"client", client, "request", r.PathValue("id"), "operation", operation, "error", err)
 			}
 		}

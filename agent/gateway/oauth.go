@@ -305,7 +305,7 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	defer client.CloseIdleConnections()
 	issuer, err := url.Parse(k.issuer)
 	if err != nil {
-		return nil, errors.New("the issuer is not an address")
+		return nil, errors.New("the issuer is not a URL")
 	}
 	var about struct {
 		Issuer string `json:"issuer"`
@@ -324,7 +324,7 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 	case about.Issuer != k.issuer:
 		return nil, errors.New("its metadata is about another issuer")
 	case err != nil || at.Scheme != "https" && at.Scheme != issuer.Scheme:
-		return nil, errors.New("its metadata has no address of keys with https")
+		return nil, errors.New("its metadata has no https jwks_uri")
 	}
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -341,7 +341,7 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 		}
 	}
 	if len(usable) == 0 {
-		return nil, errors.New("it has no public keys that sign")
+		return nil, errors.New("it has no public signing keys")
 	}
 	return usable, nil
 }
@@ -350,7 +350,7 @@ func (k *issuerKeys) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
 func getJSON(ctx context.Context, client *http.Client, address string, to any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return errors.New("its address can't be used")
+		return errors.New("its URL can't be used")
 	}
 	req.Header.Set("Accept", "application/json")
 	resp, err := client.Do(req)
@@ -363,10 +363,10 @@ func getJSON(ctx context.Context, client *http.Client, address string, to any) e
 		return errors.New(egress.Sentence(err))
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answers %d", resp.StatusCode)
+		return fmt.Errorf("it responds with status %d", resp.StatusCode)
 	}
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(to); err != nil {
-		return errors.New("its answer is not the JSON that was expected")
+		return errors.New("its response is not the expected JSON")
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (k ReceiptKey) ID() string {
 }
 
 // ErrKeyFile means that the key file can't be used.
-var ErrKeyFile = errors.New("the file of the key for receipts can't be used")
+var ErrKeyFile = errors.New("the key file for receipts can't be used")
 
 // keyFilePrefix begins the only line of a key file. The seed of the key follows in base64.
 const keyFilePrefix = "countersign-receipt-key:"

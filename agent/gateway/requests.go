@@ -123,7 +123,7 @@ func CheckOnBehalfOf(client approvers.Client, user string) error {
 	case !slackUser.MatchString(user):
 		return errors.New("must be the id of a Slack user, such as U0123ABCD")
 	case client.ActsFor != "" && user != client.ActsFor:
-		return errors.New("is another person than the token is for")
+		return errors.New("is not the person whom the access token names")
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, client approvers.C
 	state, err := g.state(r.Context(), client, id)
 	if err != nil {
 		if r.Context().Err() == nil {
-			g.Log.Error("a request was changed, but could not be read for the answer", "client", client.Name, "request", id, "error", err)
+			g.Log.Error("a request was changed, but could not be read for the response", "client", client.Name, "request", id, "error", err)
 		}
 		p := problemOf(err)
 		p.detail = "the request was changed, but its new state can't be read"

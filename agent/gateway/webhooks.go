@@ -176,7 +176,7 @@ func (w *Webhooks) send(ctx context.Context, client approvers.Client, target str
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, client.Webhook.URL, bytes.NewReader(m.body))
 	if err != nil {
-		return failed("the address of the webhook can't be used")
+		return failed("the URL of the webhook can't be used")
 	}
 	at := strconv.FormatInt(w.Now().Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")
@@ -275,7 +275,7 @@ func CheckWebhook(hook approvers.Webhook, lookup func(string) (string, bool)) er
 	}
 	req, err := http.NewRequest(http.MethodPost, hook.URL, nil) //nolint:noctx // the message is never sent
 	if err != nil {
-		return errors.New("the address of the webhook can't be used")
+		return errors.New("the URL of the webhook can't be used")
 	}
 	if err := guard.CheckURL(req.URL); err != nil {
 		return err

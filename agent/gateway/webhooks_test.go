@@ -204,10 +204,10 @@ func TestHostileReceivers(t *testing.T) {
 	defer receiver.Close()
 	defer close(release)
 	for path, want := range map[string]string{
-		"/slow": "not told there was no answer in time", "/huge": "told request.decided 2026-05-04T12:00:00Z", "/header": "not told the answer's header is too large",
+		"/slow": "not told there was no response in time", "/huge": "told request.decided 2026-05-04T12:00:00Z", "/header": "not told the response's header is too large",
 		"/gone": "gone the receiver answered 410", "/later": "not told the receiver answered 429", "/never": "not told the receiver answered 503",
 		"/see-other": "not told the receiver answered 303; redirects are not followed", "/redirect": "not told the receiver answered 307; redirects are not followed",
-		"/itself": "not told the receiver answered 308; redirects are not followed", "/packed": "not told the answer is compressed, which was not requested",
+		"/itself": "not told the receiver answered 308; redirects are not followed", "/packed": "not told the response is compressed, which was not requested",
 	} {
 		d := newDeliveries(t, receiver.URL+path, "127.0.0.1")
 		if path == "/slow" {

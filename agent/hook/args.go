@@ -17,7 +17,7 @@ import (
 const FolderArgument = "working_folder"
 
 var (
-	errNotJSON       = errors.New("the agent's input is not the JSON that was expected")
+	errNotJSON       = errors.New("the agent's input is not the expected JSON")
 	errFolderChanged = errors.New("an approver changed the working folder, and the agent can't run the tool in another one")
 )
 

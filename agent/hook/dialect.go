@@ -50,7 +50,7 @@ type dialect struct {
 	// events. The function unread returns the answer to an event that could not be read.
 	events map[string]moment
 	unread func(reason string) []byte
-	// Calls of some tools can choose their working folder. For each of these tools, folders names the arguments that can
+	// Calls to some tools can choose their working folder. For each of these tools, folders names the arguments that can
 	// have the folder. A relative folder begins at the event's folder.
 	folders map[string][]string
 	shells  []string // the tools that run the argument command in a shell

@@ -35,7 +35,7 @@ type Requests interface {
 	Last(ctx context.Context, call client.Call) (id string, err error)
 	// Named returns the id of the request with the key, or "".
 	Named(ctx context.Context, key string) (id string, err error)
-	// Name gives a request one more key. If another request has this key, Name takes it from that request.
+	// Name adds a key to a request. If another request has this key, Name takes it from that request.
 	Name(ctx context.Context, key, id string) error
 	// Waiting lists the requests that wait for people.
 	Waiting(ctx context.Context) (ids []string, err error)
@@ -267,4 +267,4 @@ func (m *remote) waiting(ctx context.Context, h *hook) ([]record, error) {
 	return list, nil
 }
 
-var errBarred = errors.New("on_behalf_of bars that person from deciding, and with the profile comfort they decide; remove it")
+var errBarred = errors.New("the profile comfort lets that person decide, but on_behalf_of bars them from deciding; remove on_behalf_of")

@@ -438,7 +438,7 @@ func (h *hook) changed(args json.RawMessage) (json.RawMessage, error) {
 		return nil, errFolderChanged
 	}
 	if h.noEdit {
-		return nil, errors.New("the agent takes no changed arguments back here")
+		return nil, errors.New("the agent does not accept changed arguments here")
 	}
 	if name, ok := removed(h.input, changed); ok && h.merges {
 		return nil, fmt.Errorf("%s adds changed arguments to its own, so %q can't be removed", h.Title, name)
@@ -458,7 +458,7 @@ func (h *hook) undecided(ctx context.Context, rec record, r *client.Request) Ans
 			return Answer{Out: h.leave(h.event, "")}
 		}
 		h.withdraw(ctx, r.ID, "It is asked at the agent instead.")
-		return Answer{Out: h.leave(h.event, "Nobody answered on the phone in time. Decide here instead.")}
+		return Answer{Out: h.leave(h.event, "Nobody decided in Slack in time. Decide here instead.")}
 	}
 	h.memory.leave(rec)
 	return Answer{Out: h.deny(h.event, fmt.Sprintf(
@@ -481,7 +481,7 @@ func (h *hook) refused(r *client.Request) Answer {
 		client.Revoked:   "The approval of this call was taken back",
 		client.Voided:    "The tool or the policy changed while this call waited",
 		client.Denied:    "Countersign's policy refuses this call",
-		client.Observed:  "Countersign only observes this tool, and lets no call of it run",
+		client.Observed:  "Countersign only observes this tool, and lets no call to it run",
 	}[r.Status]
 	if text == "" {
 		text = "The request for this call is " + string(r.Status)

@@ -24,7 +24,7 @@ const (
 	maxParsed  = 8 << 20  // maximum size of a response that the policy declares as JSON
 	maxFile    = 10 << 20 // maximum size of a response that is attached as a file
 	maxQuoted  = 2 << 10  // maximum length of the quotation from an error response
-	tooFarOpen = "the answer is larger than the %d MB that are read"
+	tooFarOpen = "the response is larger than the %d MB that are read"
 )
 
 // answer returns the result of a run whose response has a success status.

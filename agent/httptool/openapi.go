@@ -15,7 +15,7 @@ import (
 	"countersign/config"
 )
 
-// OpenAPI makes a tool from each operation of a file. OpenAPI makes no connections and reads no other file. Each
+// OpenAPI creates a tool from each operation of a file. OpenAPI makes no connections and reads no other file. Each
 // returned error is a [*Problem], which may be a warning. OpenAPI omits an operation that can't become a tool. The
 // problem of an omitted operation is a warning, unless the policy names the operation. If lookup is nil, the tools
 // can't run, and serve only for inspection.

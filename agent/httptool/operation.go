@@ -63,7 +63,7 @@ var errUnknownEnvironment = errors.New("nothing was sent: the values of the envi
 // the run can report the outcome.
 const slack = 5 * time.Second
 
-// Tools makes a tool from each HTTP endpoint in the policy. Tools makes no connections. Each error is a [*Problem].
+// Tools creates a tool from each HTTP endpoint in the policy. Tools makes no connections. Each error is a [*Problem].
 // Tools omits an endpoint with a problem that is not a warning. If lookup is nil, the tools can't run, and serve only
 // for inspection.
 func Tools(endpoints []config.Endpoint, lookup Lookup) ([]agent.Tool, []error) {
@@ -149,7 +149,7 @@ func (o *operation) aim(path string) error {
 	}
 	var err error
 	if o.host, err = url.Parse(o.base); err != nil || o.host.Host == "" {
-		return &Problem{Path: path + ".url", Message: "the value from the environment is not an address of a server", Hint: "write one such as https://api.example.com"}
+		return &Problem{Path: path + ".url", Message: "the value from the environment is not a URL of a server", Hint: "write one such as https://api.example.com"}
 	}
 	err = o.guard.CheckURL(o.host)
 	refused := (*egress.Refused)(nil)

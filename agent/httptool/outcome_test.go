@@ -169,7 +169,7 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-// If a call of a tool that writes is stopped during its request, the outcome is unknown.
+// If a call to a tool that writes is stopped during its request, the outcome is unknown.
 func TestStopped(t *testing.T) {
 	for yaml, want := range map[string]string{reads: "failed", writes: "unknown"} {
 		arrived := make(chan struct{}, 1)

@@ -87,7 +87,7 @@ func (c call) path(pieces []piece) (string, error) {
 			continue
 		}
 		if absent(c[p.arg]) {
-			return "", fmt.Errorf("%s is missing; the address's path needs a value for it", p.arg)
+			return "", fmt.Errorf("%s is missing; the URL's path needs a value for it", p.arg)
 		}
 		parts, err := c.parts(p, "address's path")
 		if err != nil {
@@ -102,13 +102,13 @@ func (c call) path(pieces []piece) (string, error) {
 		}
 		text := pathStyle(p, parts)
 		if text == "" {
-			return "", fmt.Errorf("%s is empty; the address's path needs a value for it", p.arg)
+			return "", fmt.Errorf("%s is empty; the URL's path needs a value for it", p.arg)
 		}
 		b.WriteString(text)
 	}
 	for segment := range strings.SplitSeq(strings.TrimPrefix(b.String(), "/"), "/") {
 		if name, _, _ := strings.Cut(decoded(segment), ";"); name == "." || name == ".." {
-			return "", fmt.Errorf("the address's path would contain the segment %q, which leads to another path", name)
+			return "", fmt.Errorf("the URL's path would contain the segment %q, which leads to another path", name)
 		}
 	}
 	return b.String(), nil
@@ -118,10 +118,10 @@ func (c call) path(pieces []piece) (string, error) {
 func segmentFault(arg, value string) error {
 	for _, s := range []string{value, decoded(value)} {
 		if strings.ContainsAny(s, `/\`) {
-			return fmt.Errorf("%s is put into the address's path, so it can't contain a slash or a backslash", arg)
+			return fmt.Errorf("%s is put into the URL's path, so it can't contain a slash or a backslash", arg)
 		}
 		if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return fmt.Errorf("%s is put into the address's path, so it can't contain a control character", arg)
+			return fmt.Errorf("%s is put into the URL's path, so it can't contain a control character", arg)
 		}
 	}
 	return nil

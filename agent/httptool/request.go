@@ -59,7 +59,7 @@ func (o *operation) request(ctx context.Context, in agent.Invocation) (*http.Req
 	}
 	req, err := http.NewRequestWithContext(ctx, o.method, address, reader)
 	if err != nil {
-		return nil, fmt.Errorf("the arguments don't give a valid address")
+		return nil, fmt.Errorf("the arguments don't give a valid URL")
 	}
 	req.Header.Set("User-Agent", "countersign")
 	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
@@ -88,11 +88,11 @@ func (o *operation) address(args call) (string, error) {
 		address += "?" + strings.Join(query, "&")
 	}
 	if len(address) > maxAddress {
-		return "", fmt.Errorf("the address would have %d bytes, and at most %d are sent", len(address), maxAddress)
+		return "", fmt.Errorf("the URL would have %d bytes, and the limit is %d", len(address), maxAddress)
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != o.host.Scheme || u.Host != o.host.Host {
-		return "", fmt.Errorf("the arguments don't give a valid address")
+		return "", fmt.Errorf("the arguments don't give a valid URL")
 	}
 	if err := egress.CheckURL(u); err != nil {
 		return "", err

@@ -182,12 +182,12 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 	}
 	for value, want := range map[string]string{
 		"":                       "BASE is not set in the environment",
-		"api.example.com":        "not an address of a server",
-		"https://":               "not an address of a server",
+		"api.example.com":        "not a URL of a server",
+		"https://":               "not a URL of a server",
 		"https://me@example.com": "comes after a user name",
 		"http://0x7f.1":          "unusual notation",
 		"ftp://example.com":      "neither http nor https",
-		"https://exa mple.com":   "not an address of a server",
+		"https://exa mple.com":   "not a URL of a server",
 	} {
 		environment["BASE"] = value
 		tools, errs := declare(t, s, yaml)

@@ -109,14 +109,14 @@ func addresses(server string, data json.RawMessage) []agent.Form {
 func (s *server) visit(ctx context.Context, in agent.Invocation, forms []agent.Form) error {
 	for _, f := range forms {
 		if in.Ask == nil {
-			return errors.New("the server wants somebody to visit an address first, and nobody can be asked here; nothing was done")
+			return errors.New("the server asks the requester to open a URL, but there is nobody to ask here; nothing was done")
 		}
 		reply, err := in.Ask(ctx, f)
 		if err != nil {
-			return fmt.Errorf("the server wants somebody to visit an address first, and nobody could be asked; nothing was done: %w", err)
+			return fmt.Errorf("the server asks the requester to open a URL, but nobody could be asked; nothing was done: %w", err)
 		}
 		if reply.Action != agent.ReplyAccepted {
-			return errors.New("the server wants somebody to visit an address first, and that was declined; nothing was done")
+			return errors.New("the server asks the requester to open a URL, which was declined; nothing was done")
 		}
 	}
 	return nil

@@ -128,7 +128,7 @@ func TestVisit(t *testing.T) {
 	}
 	_, o = running(t, quick(), program(t, "bad", "sends somebody elsewhere again"))
 	_, err = o.tool(t, "bad.act").Run(t.Context(), agent.Invocation{Args: []byte(`{}`), Ask: ask})
-	if outcomeOf(err) != fails || !strings.Contains(said(err), "again, although somebody visited it") || len(*forms) != 2 {
+	if outcomeOf(err) != fails || !strings.Contains(said(err), "that was opened already") || len(*forms) != 2 {
 		t.Errorf("%v, %d forms", err, len(*forms))
 	}
 	for name, in := range map[string]agent.Invocation{

@@ -58,7 +58,7 @@ func (s *server) run(ctx context.Context, d definition, in agent.Invocation) (st
 		}
 		text, visit, err = s.call(ctx, ses, d, in)
 		if visit != nil {
-			return "", errors.New("the server asks for a visit to an address again, although somebody visited it; nothing was done")
+			return "", errors.New("the server asks again to open a URL that was opened already; nothing was done")
 		}
 	}
 	return text, err

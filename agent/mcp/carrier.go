@@ -36,14 +36,14 @@ type carrier struct {
 
 // errElsewhere is the error for a redirect to another scheme or host, and for too many redirects. The client does not
 // follow a redirect to another host, because the headers may be sent only to the server in the policy.
-var errElsewhere = errors.New("the server redirects to another address, and the bot does not follow; if that address is right, write it in the policy")
+var errElsewhere = errors.New("the server redirects to another URL, and the bot does not follow; if that URL is right, write it in the policy")
 
 // newCarrier returns the HTTP client for a server's address. It also returns plain, a client for the sign-in that does
 // not send the policy's headers.
 func newCarrier(s config.Server, address string, headers http.Header, t *tap, l limits) (c *carrier, client, plain *http.Client, err error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, nil, nil, errors.New("the url is not an address such as https://crm.example.com/mcp; if it contains an environment variable, check the variable's value")
+		return nil, nil, nil, errors.New("the key url is not a URL such as https://crm.example.com/mcp; if it contains an environment variable, check the variable's value")
 	}
 	guard, err := egress.New(s.Allow...)
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *carrier) received(resp *http.Response, f *flight, id string) (*http.Res
 		raw, err := io.ReadAll(io.LimitReader(resp.Body, int64(c.limits.message)+1))
 		resp.Body.Close()
 		if err != nil {
-			return nil, fmt.Errorf("the server's answer ended too early: %w", err)
+			return nil, fmt.Errorf("the server's response ended too early: %w", err)
 		}
 		var seen []byte
 		if len(raw) > 0 && len(raw) <= c.limits.message { // an acknowledged notification has no content

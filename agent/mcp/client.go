@@ -18,10 +18,10 @@ type Config struct {
 	Servers []config.Server
 	// Lookup returns environment variables for ${NAME} in the servers' values. The default is config.Lookup.
 	Lookup func(name string) (string, bool)
-	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls of
+	// Offer receives a server's complete list of tools after each connection and each change of the list. Calls to
 	// Offer for one server don't overlap. Offer is not called when a server becomes unreachable, so the server's
-	// tools stay registered. A call of a tool waits for the server for a limited time, and then fails. If Offer is
-	// nil, lists are not reported.
+	// tools stay registered. A call to a tool of an unreachable server waits for a limited time, and then fails. If
+	// Offer is nil, lists are not reported.
 	Offer func(server string, tools []agent.Tool)
 	// LeftOut receives each problem of a list, such as a definition that can't be offered as a tool. If LeftOut is nil,
 	// problems are only logged.
@@ -31,7 +31,7 @@ type Config struct {
 	Version string
 }
 
-// Client keeps the connections to all servers. Client is safe for concurrent use.
+// Client connects to all servers, and calls their tools. Client is safe for concurrent use.
 type Client struct {
 	servers []*server
 	byName  map[string]*server
@@ -89,7 +89,7 @@ func (c *Client) Settled(ctx context.Context) error {
 	return nil
 }
 
-// Tool returns the tool for a server's definition. The server need not be connected. A call of the tool is sent only if
+// Tool returns the tool for a server's definition. The server need not be connected. A call to the tool is sent only if
 // the server's current definition is the same. An error of Tool wraps [ErrServer] or [ErrDefinition].
 func (c *Client) Tool(server string, raw json.RawMessage) (agent.Tool, error) {
 	s := c.byName[server]

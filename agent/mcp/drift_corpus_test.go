@@ -125,7 +125,7 @@ var unreadable = []struct{ what, from, to string }{
 const bystander = `{"name":"look","description":"Looks","inputSchema":{"type":"object"}}`
 
 // The test changes each part of a tool's definition. After the client has read the changed list, the tool is blocked,
-// its waiting requests are voided with a reason, and new calls are refused. The server gets no call of the tool. When
+// its waiting requests are voided with a reason, and new calls are refused. The server gets no call to the tool. When
 // the server offers the pinned definition again, the tool can be called.
 func TestDriftCorpus(t *testing.T) {
 	testkit.SkipIfShort(t)
@@ -261,7 +261,7 @@ func TestWhatIsNoDrift(t *testing.T) {
 	}
 }
 
-// If a server changes a tool without an announcement, the next call of the tool detects the change. The call is not
+// If a server changes a tool without an announcement, the next call to the tool detects the change. The call is not
 // sent to the server, and the tool is blocked.
 func TestDriftInSilence(t *testing.T) {
 	s := newDriftingServer([]string{actDefinition})

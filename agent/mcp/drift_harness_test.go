@@ -31,7 +31,7 @@ import (
 type driftingServer struct {
 	sdk  *sdk.Server
 	http http.Handler
-	runs atomic.Int64 // number of calls of its tools
+	runs atomic.Int64 // number of calls to its tools
 
 	mu    sync.Mutex
 	pages [][]string // pages of the list of tools

@@ -132,7 +132,7 @@ func TestHostileAddresses(t *testing.T) {
 		}, unclear, "had not answered"},
 		{"a redirect elsewhere", func(w http.ResponseWriter, r *http.Request, _ wire) {
 			http.Redirect(w, r, "http://127.0.0.1:1/mcp", http.StatusTemporaryRedirect)
-		}, fails, "redirects to another address"},
+		}, fails, "redirects to another URL"},
 		{"a look elsewhere", func(w http.ResponseWriter, r *http.Request, _ wire) {
 			http.Redirect(w, r, "http://127.0.0.1:1/mcp", http.StatusSeeOther)
 		}, unclear, "303"},
@@ -247,7 +247,7 @@ func TestUnfitAddresses(t *testing.T) {
 		want string
 	}{
 		"private":       {private, "this machine"},
-		"no address":    {config.Server{Name: "far", URL: "${FAR_URL}"}, "is not an address"},
+		"no address":    {config.Server{Name: "far", URL: "${FAR_URL}"}, "is not a URL"},
 		"not encrypted": {config.Server{Name: "far", URL: "${OPEN_URL}", Headers: map[string]string{"X": "${FAR_TOKEN}"}}, "without encryption"},
 		"a bad network": {config.Server{Name: "far", URL: "https://example.com", Allow: []string{"a b"}}, "allow"},
 		"nobody there":  {config.Server{Name: "far", URL: "http://127.0.0.1:1/mcp", Allow: []string{"127.0.0.1"}}, "refused"},

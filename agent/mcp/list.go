@@ -70,7 +70,7 @@ func (ses *session) pages(ctx context.Context) ([]json.RawMessage, error) {
 			return out, nil
 		}
 		if cursors = append(cursors, next); len(cursors) >= l.pages || slices.Contains(cursors[:len(cursors)-1], next) {
-			return nil, errors.New("the pages of the server's list don't come to an end")
+			return nil, errors.New("the server's list of tools has no last page")
 		}
 		cursor = next
 	}
@@ -91,11 +91,11 @@ func (ses *session) onePage(ctx context.Context, cursor string) ([]json.RawMessa
 	}
 	page, err := jsonobject.Read(*got)
 	if err != nil {
-		return nil, "", fmt.Errorf("the server's list of tools: %w", err)
+		return nil, "", fmt.Errorf("read the server's list of tools: %w", err)
 	}
 	tools, err := jsonobject.ReadList(page.Get("tools"))
 	if err != nil {
-		return nil, "", fmt.Errorf("the server's list of tools: %w", err)
+		return nil, "", fmt.Errorf("read the server's list of tools: %w", err)
 	}
 	return tools, page.Text("nextCursor"), nil
 }

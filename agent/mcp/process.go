@@ -116,7 +116,7 @@ func (p *process) pipes() (theirs []*os.File, err error) {
 			for _, f := range files {
 				f.Close()
 			}
-			return nil, fmt.Errorf("no pipe for the command: %w", err)
+			return nil, fmt.Errorf("create a pipe for the command: %w", err)
 		}
 		files = append(files, r, w)
 	}
@@ -312,10 +312,10 @@ func logLines(r *os.File, log *slog.Logger) {
 		}
 		left--
 		if skipped > 0 {
-			log.Info("an MCP server wrote more than is logged", "lines", skipped)
+			log.Info("output of an MCP server was dropped", "lines", skipped)
 			skipped = 0
 		}
-		log.Info("an MCP server wrote", "line", text)
+		log.Info("output of an MCP server", "line", text)
 		if errors.Is(err, io.EOF) {
 			return
 		}

@@ -28,23 +28,23 @@ const (
 	maxParts = 1000
 )
 
-// errLied returns the error for a result that can't be read, or does not match the outputSchema in the tool's
+// errBadResult returns the error for a result that can't be read, or does not match the outputSchema in the tool's
 // definition.
-func errLied(d definition, format string, args ...any) error {
-	return fmt.Errorf("%s ran, but %s, so its result was withheld; look up whether it succeeded, and don't assume it", d.name, fmt.Sprintf(format, args...))
+func errBadResult(d definition, format string, args ...any) error {
+	return fmt.Errorf("%s ran, but %s, so its result was withheld; check whether it succeeded before you continue", d.name, fmt.Sprintf(format, args...))
 }
 
 // result converts a call's result to text for the model. Files in the result are attached for people.
 func result(d definition, secrets redact.Values, raw json.RawMessage, attach func(agent.File) error) (string, error) {
 	r, err := jsonobject.Read(raw)
 	if err != nil {
-		return "", errLied(d, "its result is not an object")
+		return "", errBadResult(d, "its result is not an object")
 	}
 	w := writer{attach: attach, secrets: secrets}
 	if content := r.Given("content"); content != nil {
 		parts, err := jsonobject.ReadList(content)
 		if err != nil || len(parts) > maxParts {
-			return "", errLied(d, "its content is not a list of at most %d parts", maxParts)
+			return "", errBadResult(d, "its content is not a list of at most %d parts", maxParts)
 		}
 		for _, part := range parts {
 			w.part(part)
@@ -56,14 +56,14 @@ func result(d definition, secrets redact.Values, raw json.RawMessage, attach fun
 	structured := r.Given("structuredContent")
 	if d.output != nil {
 		if structured == nil {
-			return "", errLied(d, "it returned no structuredContent, which its outputSchema requires")
+			return "", errBadResult(d, "it returned no structuredContent, which its outputSchema requires")
 		}
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(structured))
 		if err == nil {
 			err = d.output.Validate(value)
 		}
 		if err != nil {
-			return "", errLied(d, "what it returned violates its own outputSchema (%s)", line(err.Error()))
+			return "", errBadResult(d, "its result violates its own outputSchema (%s)", line(err.Error()))
 		}
 	}
 	if structured != nil && !w.holds(structured) {

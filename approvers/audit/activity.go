@@ -26,7 +26,7 @@ type Activity struct {
 	Policy       string // the hash of the policy in force; empty: the policy can't be read, so Rules is empty
 	Roles        []*RoleFigures
 	People       []*PersonFigures
-	Tools        []*ToolFigures // at most MostTools, and OtherTools for the calls of further tools
+	Tools        []*ToolFigures // at most MostTools, and OtherTools for the calls to further tools
 	Rules        []RuleFigures
 	Rejections   []Rejection // the newest, at most MostRejections
 	Rejected     int         // how many rejections there were in total
@@ -89,12 +89,12 @@ type ToolFigures struct {
 	Unknown   int // runs whose outcome became unknown
 }
 
-// Unopposed reports whether people approved calls of the tool, and nobody rejected, changed or revoked such a call.
+// Unopposed reports whether people approved calls to the tool, and nobody rejected, changed or revoked such a call.
 func (t *ToolFigures) Unopposed() bool {
 	return t.Approved > 0 && t.Opposed+t.Changed+t.Revoked == 0
 }
 
-// OtherTools is the name under which an Activity counts the calls of the tools beyond MostTools.
+// OtherTools is the name under which an Activity counts the calls to the tools beyond MostTools.
 const OtherTools = "(other tools)"
 
 // MostTools limits the number of tools in an Activity. The limit is needed because the names of unknown tools come
@@ -106,7 +106,7 @@ type RuleFigures struct {
 	Tool    string
 	Number  int // the rule's position in the tool's list, from 1
 	When    string
-	Calls   int // calls of the tool whose records say which rules matched
+	Calls   int // calls to the tool whose records say which rules matched
 	Matched int // those of the Calls that matched a rule with this condition
 	Last    time.Time
 }

@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// HeadTarget keeps heads outside of the store.
+// HeadTarget stores heads outside of the store.
 type HeadTarget interface {
 	String() string
 	// Last returns the number of a head that the target has, or 0. Shipping continues with the next head.

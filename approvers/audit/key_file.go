@@ -34,7 +34,7 @@ func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logg
 	}
 	text, err := approvers.NewSealKey(rand.Reader, origin)
 	if err != nil {
-		return nil, fmt.Errorf("no key for signing the history could be made: %w", err)
+		return nil, fmt.Errorf("no key for signing the history could be created: %w", err)
 	}
 	err = writeNew(path, text+"\n")
 	if errors.Is(err, fs.ErrExist) { // another replica that started at the same moment has made the key
@@ -45,7 +45,7 @@ func OpenKeyFile(ctx context.Context, path string, s store.Store, log *slog.Logg
 		return nil, fmt.Errorf("the key for signing the history can't be written; choose another place with %s: %w", keyVariable, err)
 	}
 	if keys, err = ReadKeyFile(path); err == nil {
-		log.InfoContext(ctx, "made a key for signing the history; keep its public half elsewhere", "file", path, "key", keys.Public[0])
+		log.InfoContext(ctx, "created a key for signing the history; keep a copy of the public key elsewhere", "file", path, "key", keys.Public[0])
 	}
 	return keys.Private, err
 }

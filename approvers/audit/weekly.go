@@ -21,7 +21,8 @@ const (
 	reportAgain = 10 * time.Minute
 )
 
-// Reporter makes the weekly report if the policy asks for one. Reporter computes the figures outside of a transaction.
+// Reporter creates the weekly report if the policy asks for one. Reporter computes the figures outside of a
+// transaction.
 type Reporter struct {
 	workflow ReportPoster
 	store    store.Store
@@ -40,7 +41,7 @@ func NewReporter(wf ReportPoster, db store.Store, policy func() *approvers.Polic
 	return &Reporter{workflow: wf, store: db, policy: policy, log: log}
 }
 
-// Run makes reports until ctx ends.
+// Run creates reports until ctx ends.
 func (r *Reporter) Run(ctx context.Context) error {
 	failed := false
 	next := time.NewTimer(0)
@@ -60,7 +61,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 			next.Reset(reportAgain)
 		}
 		if err != nil && !failed && ctx.Err() == nil && !errors.Is(err, store.ErrMoved) { // ErrMoved is logged elsewhere
-			r.log.ErrorContext(ctx, "the weekly report can't be made; it is tried again", "cause", err)
+			r.log.ErrorContext(ctx, "the weekly report can't be created; this is tried again", "cause", err)
 		}
 		failed = err != nil
 	}

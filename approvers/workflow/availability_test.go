@@ -14,7 +14,7 @@ import (
 	"countersign/store"
 )
 
-// withDeputy adds the role deputy to the policy. Its only member, U0005, may approve calls of all tools, up to high
+// withDeputy adds the role deputy to the policy. Its only member, U0005, may approve calls to all tools, up to high
 // risk.
 func withDeputy(p *approvers.Policy) {
 	p.Approvers = append(p.Approvers, approvers.Role{

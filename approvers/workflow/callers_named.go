@@ -71,7 +71,7 @@ func (w *Callers) view(ctx context.Context, read func(store.Reader) error) error
 	return err
 }
 
-// Name gives a request of the client one more key. The key gets a conversation that only refers to the request. If Name
+// Name adds a key to a request of the client. The key gets a conversation that only refers to the request. If Name
 // gave the key to another request before, Name moves the key. A key with which a call was proposed can't be moved.
 func (w *Callers) Name(ctx context.Context, client approvers.Client, key, request string) error {
 	return w.update(ctx, "name a request of a caller", func(t *tx) error {

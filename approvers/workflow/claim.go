@@ -140,7 +140,7 @@ func (t runsTx) start(e *approvers.Execution, transition func(approvers.Executio
 		facts["runs"] = e.Caller
 		err = t.callers.lease(*e)
 	} else {
-		err = t.questions.lease(*e, t.now)
+		err = t.questions.setLease(*e, t.now)
 	}
 	if err != nil {
 		return false, err

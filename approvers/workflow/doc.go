@@ -18,7 +18,7 @@
 // # Concepts
 //
 // A conversation is one Slack thread, or one request of a caller. A message in the conversation starts a turn, or waits
-// until the current turn ends. A turn consists of steps. A step is one call of the model, together with the tool calls
+// until the current turn ends. A turn consists of steps. A step is one call to the model, together with the tool calls
 // that the model requests. Each tool call that is not refused at once has an execution. The execution holds the exact
 // arguments with which the tool may run. A tool call that people must approve also has a request. The request's plan
 // lists the approval stages, and the request passes the stages in order. For each message that Slack must show, the

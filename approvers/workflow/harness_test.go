@@ -176,7 +176,7 @@ func (h *harness) begin(turn string) workflow.Brief {
 	return b
 }
 
-// calls parses tool calls of the model, each as "tool {args}".
+// calls parses tool calls to the model, each as "tool {args}".
 func calls(specs ...string) []workflow.ModelCall {
 	var out []workflow.ModelCall
 	for i, s := range specs {

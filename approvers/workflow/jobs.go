@@ -218,7 +218,7 @@ func (t turnsTx) stopDeadly(turn approvers.Turn, conv store.Conversation) (bool,
 		return false, nil
 	}
 	t.note(slog.LevelError, "the process died again while it worked on a turn; the turn was stopped", "turn", turn.ID, "conversation", conv.ID, "deaths", n)
-	return true, t.stop(turn, conv, "The bot's process ended twice while it worked on this, so I stopped here. What waits or runs is not affected. The operator of this bot finds the reason in the log.", true)
+	return true, t.stop(turn, conv, "The bot's process ended twice while it worked on this, so I stopped here. Waiting and running calls are not affected. The operator of this bot finds the reason in the log.", true)
 }
 
 // Deadly returns how many processes crashed during the handling of a delivery. If the delivery may be tried again,

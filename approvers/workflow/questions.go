@@ -290,7 +290,7 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	if err := t.SetTimer(store.Timer{Kind: store.TimerElicit, Ref: q.ID, Due: q.ExpiresAt}); err != nil {
 		return err
 	}
-	if err := t.lease(e, q.ExpiresAt); err != nil {
+	if err := t.setLease(e, q.ExpiresAt); err != nil {
 		return err
 	}
 	if err := t.outbox.add(store.OutboxMessage{Kind: store.OutboxElicitation, Ref: q.ID, To: store.ToConversation + q.Conversation}); err != nil {
@@ -299,9 +299,9 @@ func (t questionsTx) elicit(id, execution string, ask Elicitation) error {
 	return t.runs.changedStep(e)
 }
 
-// lease sets the time after which a run counts as lost. This time is the sum of the parameter from, the tool's timeout,
-// and the constant lease.
-func (t questionsTx) lease(e approvers.Execution, from time.Time) error {
+// setLease sets the run's timer to from plus the tool's timeout plus lease. When the timer is due, the run counts as
+// lost.
+func (t questionsTx) setLease(e approvers.Execution, from time.Time) error {
 	due := from.Add(lease)
 	if tool, ok := t.w.Tools.Tool(e.Tool); ok {
 		due = due.Add(tool.Timeout)
@@ -363,7 +363,7 @@ func (w *Questions) reply(ctx context.Context, what string, c Click, action func
 		if e.State != approvers.ExecutionExecuting {
 			return nil, nil
 		}
-		return nil, t.questions.lease(e, t.now)
+		return nil, t.questions.setLease(e, t.now)
 	})
 }
 

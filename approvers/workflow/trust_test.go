@@ -23,7 +23,7 @@ func (h *harness) ran(amount int) approvers.Request {
 	return r
 }
 
-// h.streak returns the number of consecutive calls of issue_refund that were approved unchanged.
+// h.streak returns the number of consecutive calls to issue_refund that were approved unchanged.
 func (h *harness) streak() int {
 	h.t.Helper()
 	return readStore(h, func(r store.Reader) (int, error) {
@@ -45,7 +45,7 @@ func trusting(t *testing.T) *harness {
 	return h
 }
 
-// TestAGrantIsOffered checks that the bot offers a grant after three consecutive calls of a tool were approved
+// TestAGrantIsOffered checks that the bot offers a grant after three consecutive calls to a tool were approved
 // unchanged. The offer goes to the lead of the approving role. Calls run under the grant only after the lead has
 // accepted the offer.
 func TestAGrantIsOffered(t *testing.T) {

@@ -45,8 +45,8 @@ func NewCache[T any](now func() time.Time, keep time.Duration) *Cache[T] {
 const maxCacheEntries = 10_000
 
 // Get returns the value of a key. If fresh is not set, Get returns the cached value, or the result of a request that is
-// under way. If fresh is set, Get returns only the result of a request that began after the call of Get. So Get waits
-// until the request that is under way has ended, and calls ask then. All calls of Get that arrive in the meantime share
+// under way. If fresh is set, Get returns only the result of a request that began after the call to Get. So Get waits
+// until the request that is under way has ended, and calls ask then. All calls to Get that arrive in the meantime share
 // the result, and also the error.
 func (m *Cache[T]) Get(ctx context.Context, key string, fresh bool, ask func() (T, error)) (v T, err error) {
 	for {

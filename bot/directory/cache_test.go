@@ -55,7 +55,7 @@ type requester struct {
 	cache   *Cache[int]
 	asked   int // needs no lock, because a call of ask and synctest.Wait never overlap
 	proceed chan error
-	got     []string // the results of all calls of Get, in the order in which they returned
+	got     []string // the results of all calls to Get, in the order in which they returned
 }
 
 func newRequester() *requester {
@@ -73,7 +73,7 @@ func (r *requester) get(ctx context.Context, fresh bool) {
 	r.got = append(r.got, fmt.Sprint(v, " ", err))
 }
 
-// starts starts calls of Get, and waits until all of them wait.
+// starts starts calls to Get, and waits until all of them wait.
 func (r *requester) starts(ctx context.Context, n int, fresh bool) {
 	for range n {
 		go r.get(ctx, fresh)

@@ -19,7 +19,7 @@ func (d *Users) QuietUntil(ctx context.Context, user string) time.Time {
 		defer cancel()
 		s, err := d.api.GetDNDInfoContext(ctx, &user)
 		if err != nil {
-			d.log.InfoContext(ctx, "Slack does not say whether somebody can be disturbed, so they count as reachable", "cause", err)
+			d.log.InfoContext(ctx, "Slack does not say whether somebody can be disturbed, so the person counts as reachable", "cause", err)
 			return slack.DNDStatus{}, nil // cached, so that Slack is not asked again for a while
 		}
 		return *s, nil

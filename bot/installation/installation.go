@@ -120,7 +120,7 @@ func (e *Examiner) Socket(ctx context.Context) error {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return fmt.Errorf("the address of the socket: %w", err)
+		return fmt.Errorf("parse the URL of the socket: %w", err)
 	}
 	at := "https://" + u.Host + "/"
 	if u.Scheme == "ws" {
@@ -139,7 +139,7 @@ func (e *Examiner) Socket(ctx context.Context) error {
 }
 
 // ErrSocketHost says that the host of Slack's sockets can't be reached.
-var ErrSocketHost = errors.New("the address of Slack's sockets can't be reached")
+var ErrSocketHost = errors.New("the host of Slack's sockets can't be reached")
 
 // Channel is a channel that the bot can see.
 type Channel struct {

@@ -50,14 +50,14 @@ func TestDetails(t *testing.T) {
 		submit  bool
 		says    []string
 	}{
-		"details_pending":  {bottest.ViewModel(refund), "U0002", "ask comment hand_on", true, []string{"Pays money back", "Declared by the tool's server, not verified: not read-only, destructive", refund.Digest, "policy-1", "hard or impossible to undo", "Reject… ends it"}},
+		"details_pending":  {bottest.ViewModel(refund), "U0002", "ask comment hand_on", true, []string{"Pays money back", "Declared by the tool's server, not verified: not read-only, destructive", refund.Digest, "policy-1", "hard or impossible to undo", "Reject… rejects the call"}},
 		"details_stranger": {bottest.ViewModel(refund), "U0100", "", false, []string{"Why people are asked"}},
 		"details_grants":   {granting, "U0002", "ask comment hand_on allow_more", true, []string{"Allow more… approves this"}},
-		"details_agreed":   {bottest.ViewModel(manyRoles()), "U0002", "ask comment hand_on take_back", false, []string{"approved at stage 1", "no photo", "Take back… ends it"}},
+		"details_agreed":   {bottest.ViewModel(manyRoles()), "U0002", "ask comment hand_on take_back", false, []string{"approved at stage 1", "no photo", "Take back… revokes the approval"}},
 		"details_remarks":  {bottest.ViewModel(discussed()), "U0002", "ask comment hand_on", true, []string{"third one this week", "is there a photo?"}},
 		"details_masked":   {bottest.ViewModel(masked), "U0002", "ask comment hand_on reveal modify", false, []string{"3 values are hidden"}},
 		"details_bundled":  {bottest.ViewModel(bundled), "U0002", "reject modify apart", true, []string{"Open separately gives it a card of its own"}},
-		"details_ran":      {ran, "U0002", "", false, []string{"RF-9", "What it answered:"}},
+		"details_ran":      {ran, "U0002", "", false, []string{"RF-9", "The tool's result:"}},
 		"details_erased":   {erased, "U0002", "", false, []string{"(erased)"}},
 		"details_preview":  {bottest.ViewModel(preview), "U0002", "ask comment hand_on", true, []string{"paid:    129.97"}},
 	} {

@@ -130,7 +130,7 @@ func TestLongAnswersAreWhole(t *testing.T) {
 	fmt.Fprintf(&b, "```\n%s\n```\n", strings.Repeat("code line\n", 3000))
 	s.Text = b.String()
 	begins := drawn(t, s)
-	if len(begins.Messages) != 1 || !strings.Contains(string(encode(t, begins)), "The whole of it follows in this thread.") {
+	if len(begins.Messages) != 1 || !strings.Contains(string(encode(t, begins)), "The full answer follows in this thread.") {
 		t.Fatalf("%d messages; %s", len(begins.Messages), encode(t, begins))
 	}
 	s.Message.Kind = store.OutboxFile // as posted if Slack accepts no files

@@ -112,7 +112,7 @@ func TestUnknownWaitsFor(t *testing.T) {
 		"✋ Waits for Team Lead or <@U0100> or <@U0101> until":         unknownView(two),
 		"✋ Waits for Team Lead or Finance Director or <@U0100> until": unknownView(func(s *view.Model) { s.Request.Joined = []string{"finance-director"} }),
 		"✋ Waits for <@U0100> or <@U0101> or you until":               unknownView(two, granted),
-		"UTC>; then it stays unknown.\n🔎 Look first in the system":    unknownView(),
+		"UTC>; then it stays unknown.\n🔎 First look in the system":    unknownView(),
 	} {
 		if text := drawn(t, s).Messages[0].Text; !strings.Contains(text, want) {
 			t.Errorf("%q is missing in %q", want, text)

@@ -101,6 +101,6 @@ func render(v wording.View) block.Rendered { //nolint:cyclop // one case for eac
 		return block.Single(notice.Gap(v.Gap))
 	}
 	p := new(block.Builder)
-	p.Para(block.Say("This version of the bot can't show what belongs here."))
+	p.Para(block.Say("This version of the bot can't display this message."))
 	return block.Single(p)
 }

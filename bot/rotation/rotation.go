@@ -1,6 +1,6 @@
-// Package rotation keeps the bot token of an app with Slack's token rotation. Slack ends each bot token of such an app
-// after 12 hours. With a refresh token, the Keeper gets a new bot token and the next refresh token from Slack, and
-// stores both, encrypted, in the store. One replica renews the token, and all replicas use the stored token.
+// Package rotation renews the bot token of an app that uses Slack's token rotation. Such a token expires after 12
+// hours. The Keeper exchanges the refresh token for a new bot token and a new refresh token, and stores both,
+// encrypted. One replica renews the token, and all replicas use the stored token.
 package rotation
 
 import (
@@ -49,10 +49,10 @@ const (
 	patience = time.Minute      // the time that another replica has to renew the token
 
 	claimTime = 15 * time.Second // how long a starting replica waits for the claim
-	callTime  = 10 * time.Second // the time limit of a call of Slack, and of a transaction
+	callTime  = 10 * time.Second // the time limit of a call to Slack, and of a transaction
 )
 
-// Keeper keeps the bot token valid. Call Token first, then Run.
+// Keeper renews the bot token before it expires. Call Token first, then Run.
 type Keeper struct {
 	o    Options
 	Use  func(ctx context.Context, token string) error // makes the running bot use a new token

@@ -40,7 +40,7 @@ type Client struct {
 	made    Options // the options, with the tokens that slack.Client has
 }
 
-// New makes a client. New makes no call.
+// New returns a client. New makes no call.
 func New(o Options) *Client {
 	if o.HTTP == nil {
 		o.HTTP = &http.Client{Timeout: 20 * time.Second}

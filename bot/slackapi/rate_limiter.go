@@ -53,7 +53,7 @@ func newRateLimiter(o Options) *rateLimiter {
 	return l
 }
 
-// Call is one call of Slack's Web API that has ended.
+// Call is one call to Slack's Web API that has ended.
 type Call struct {
 	Method  string
 	Outcome CallOutcome
@@ -325,7 +325,7 @@ type Told struct {
 // noteRetryAfter handles an answer in which Slack asks the bot to wait.
 func (l *rateLimiter) noteRetryAfter(method, channel string, wait time.Duration) {
 	l.hold(method, channel, wait)
-	l.log.Warn("Slack asks to wait", "method", method, "channel", channel, "for", wait)
+	l.log.Warn("Slack asks the bot to wait", "method", method, "channel", channel, "for", wait)
 	l.tell(Told{Method: method, Channel: channel, Wait: wait})
 }
 
@@ -348,7 +348,7 @@ func (l *rateLimiter) hear(t Told) {
 	}
 }
 
-// hold stops the calls of a method for as long as Slack asked. For posts Slack does not say whether the refusal
+// hold stops the calls to a method for as long as Slack asked. For posts Slack does not say whether the refusal
 // concerns the channel or the workspace. hold assumes the channel, unless another channel is refused at the same time.
 func (l *rateLimiter) hold(method, channel string, wait time.Duration) {
 	l.mu.Lock()

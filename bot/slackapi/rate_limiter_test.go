@@ -136,7 +136,7 @@ func (g *limiterHarness) insistOnPost(p Priority, channel, text string) {
 	})
 }
 
-// made returns the calls of a method so far, in order.
+// made returns the calls to a method so far, in order.
 func (g *limiterHarness) made(method string) (out []passed) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -307,7 +307,7 @@ func TestSharesOfAMinute(t *testing.T) {
 	})
 }
 
-// Calls of usergroups.list are spread over the minute: four at once, then one every five seconds. Calls for clicks may
+// Calls to usergroups.list are spread over the minute: four at once, then one every five seconds. Calls for clicks may
 // use the whole burst. In any minute, Slack gets at most 16 calls.
 func TestSpreadCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -97,7 +97,7 @@ func TestReplied(t *testing.T) {
 }
 
 // The base of the Web API may be the root of a host. Even there, posts to response URLs and uploads of files are not
-// calls of the Web API: their answers are not JSON, and the rate limiter and the circuit breaker do not count them.
+// calls to the Web API: their answers are not JSON, and the rate limiter and the circuit breaker do not count them.
 func TestAPIAtTheRootOfAHost(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

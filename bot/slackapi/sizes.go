@@ -97,14 +97,14 @@ func (g *sizeChecker) wrong(at, format string, args ...any) {
 // checkText measures a string.
 func (g *sizeChecker) checkText(at, s string, most int) {
 	if n := utf8.RuneCountInString(s); n > most {
-		g.wrong(at, "has %d characters, and Slack takes %d", n, most)
+		g.wrong(at, "has %d characters, but Slack accepts at most %d", n, most)
 	}
 }
 
 // list measures the length of a list.
 func (g *sizeChecker) list(at string, n, most int) {
 	if n > most {
-		g.wrong(at, "has %d items, and Slack takes %d", n, most)
+		g.wrong(at, "has %d items, but Slack accepts at most %d", n, most)
 	}
 	if n == 0 {
 		g.wrong(at, "is empty")
@@ -114,16 +114,16 @@ func (g *sizeChecker) list(at string, n, most int) {
 // blocks measures the blocks of one message.
 func (g *sizeChecker) blocks(at string, blocks []any) {
 	if len(blocks) > maxMessageBlocks {
-		g.wrong(at, "has %d items, and Slack takes %d", len(blocks), maxMessageBlocks)
+		g.wrong(at, "has %d items, but Slack accepts at most %d", len(blocks), maxMessageBlocks)
 	}
 	g.blockIDs, g.markdown = map[string]bool{}, 0
 	g.checkItems(at, "blocks", blocks)
 	if g.markdown > maxMarkdown {
-		g.wrong(at, "has %d characters in markdown blocks, and Slack takes %d", g.markdown, maxMarkdown)
+		g.wrong(at, "has %d characters in markdown blocks, but Slack accepts at most %d", g.markdown, maxMarkdown)
 	}
 	if n := textWithin(blocks); n > maxBlocksText {
 		g.code = "msg_blocks_too_long"
-		g.wrong(at, "has %d characters in all, and Slack takes %d", n, maxBlocksText)
+		g.wrong(at, "has %d characters in all, but Slack accepts at most %d", n, maxBlocksText)
 	}
 }
 
@@ -131,7 +131,7 @@ func (g *sizeChecker) blocks(at string, blocks []any) {
 func (g *sizeChecker) view(v map[string]any) {
 	if raw, err := json.Marshal(v); err == nil && len(raw) > MaxViewBytes {
 		g.code = "view_too_large"
-		g.wrong("view", "has %d bytes, and Slack takes %d", len(raw), MaxViewBytes)
+		g.wrong("view", "has %d bytes, but Slack accepts at most %d", len(raw), MaxViewBytes)
 	}
 	g.code, g.blockIDs = "invalid_arguments", map[string]bool{}
 	g.object("view", "view", v)
@@ -199,7 +199,7 @@ func (g *sizeChecker) field(at, key string, v any, most int, limited bool) {
 		}
 	case float64:
 		if limited && v > float64(most) {
-			g.wrong(at, "is %v, and Slack takes %d", v, most)
+			g.wrong(at, "is %v, but Slack accepts at most %d", v, most)
 		}
 	case []any:
 		if limited {

@@ -127,7 +127,7 @@ func (c *connection) nextFrame() (f frame, err error) {
 	}
 }
 
-var errLargeAck = errors.New("the acknowledgement is larger than Slack takes")
+var errLargeAck = errors.New("the acknowledgement is larger than Slack accepts")
 
 // ack acknowledges an envelope. payload is the answer, or nil.
 func (c *connection) ack(envelope string, payload any) error {

@@ -48,7 +48,7 @@ const (
 )
 
 // errNotListening is the error of Ready while the transport does not accept Slack's requests.
-var errNotListening = errors.New("nobody listens for Slack's requests")
+var errNotListening = errors.New("no server listens for Slack's requests")
 
 // HTTPOptions configure HTTP. All fields but Count are required.
 type HTTPOptions struct {
@@ -162,7 +162,7 @@ func (h *HTTP) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.Marshal(a.payload)
 	if err != nil {
-		h.Log.Error("an answer to Slack can't be written", "error", err)
+		h.Log.Error("a response to Slack can't be written", "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}

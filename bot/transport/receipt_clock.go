@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// ReceiptClock gives each delivery a different time of receipt, in order of arrival. Timers of one lane are handled in
-// the order of these times. If the system clock is set back by a second or more, the times of receipt follow the clock.
-// So no delivery gets a time in the future. The zero value is ready to use.
+// ReceiptClock assigns each delivery a different time of receipt, in order of arrival. Timers of one lane are handled
+// in the order of these times. If the system clock is set back by a second or more, the times of receipt follow the
+// clock. So no delivery gets a time in the future. The zero value is ready to use.
 type ReceiptClock struct {
 	mu   sync.Mutex
 	last time.Time

@@ -262,7 +262,7 @@ func testDecisions(t *testing.T, a codingAgent, line []string) {
 		t.Fatalf("the tools lack %s:\n%s", shell, tools)
 	}
 	tools = strings.Replace(tools, shell+"high, ", shell+`low, rules: [{when: "!args.command.startsWith('touch allowed ')", risk: high}], `, 1)
-	// So only the gateway asks people about the calls of this tool, and not also the hook.
+	// So only the gateway asks people about the calls to this tool, and not also the hook.
 	tools += "  " + a.name + "." + a.mcpHook + ": {risk: low}\n"
 	p, _, ci := openGateway(t, func(policy string) string {
 		policy = strings.Replace(policy, "\ntools:\n", "\ntools:\n"+tools, 1)

@@ -77,7 +77,7 @@ func TestAttachmentsAreFiles(t *testing.T) {
 	}{
 		{"all goes well", nil, true},
 		{"the address fails", nth("files.getUploadURLExternal", 1, callFails), true},
-		{"Slack asks to wait", nth("files.completeUploadExternal", 2, callRefused), true},
+		{"Slack asks the bot to wait", nth("files.completeUploadExternal", 2, callRefused), true},
 		{"the end is not heard", nth("files.completeUploadExternal", 1, callUnheard), true},
 		{"the bot dies after it", nth("files.completeUploadExternal", 1, callFatal), true},
 		{"the bot dies between them", nth("files.getUploadURLExternal", 2, callFatal), true},
@@ -98,7 +98,7 @@ func TestAttachmentsAreFiles(t *testing.T) {
 				b.pass(time.Minute)
 				got, said := b.filesIn(thread), strings.Join(b.replies(thread), "\n")
 				if !c.files {
-					if len(got) > 0 || !strings.Contains(said, "Slack did not take it") || !strings.Contains(said, "invoice.pdf.exe") || !strings.Contains(said, "4.0 MiB") {
+					if len(got) > 0 || !strings.Contains(said, "Slack refused it") || !strings.Contains(said, "invoice.pdf.exe") || !strings.Contains(said, "4.0 MiB") {
 						t.Errorf("%d files, and people read %s", len(got), said)
 					}
 				} else if len(got) != 2 || !bytes.Equal(got["_@U0003_ chart.png"], chart) || string(got["invoice.pdf.exe"]) != "MZ" {

@@ -48,7 +48,7 @@ func readWalkthrough(t *testing.T) (w walkthrough) {
 }
 
 // The test follows the walk-through of docs/tools.md. It pins an MCP server from npm. In the browser, a person then
-// requests a call of that server's tool. The call waits until the Team Lead approves it. After the call, the file is on
+// requests a call to that server's tool. The call waits until the Team Lead approves it. After the call, the file is on
 // the disk. In the walk-through, npx downloads the server. The test starts an installed copy of the same version instead.
 func TestBrowserServer(t *testing.T) {
 	testkit.SkipIfShort(t)

@@ -109,10 +109,10 @@ func TestBrowserUnknown(t *testing.T) {
 	c.become("U0002", "U0BOT")
 	c.sees(inMessages, told)
 	c.click("button", "Leave it")
-	c.sees(inMessages, "The agent was told that the outcome is unknown: @Teo left it so.")
+	c.sees(inMessages, "The agent was told that the outcome is unknown: @Teo chose Leave it.")
 	c.Shot("unknown-09-left")
 	c.thread()
-	c.sees(inThread, "The agent was told that the outcome is unknown: @Teo left it so.")
+	c.sees(inThread, "The agent was told that the outcome is unknown: @Teo chose Leave it.")
 	c.Shot("unknown-10-left-asker")
 
 	c.cut(toolCalled, "refund 25 USD of order ORD-129, another scratch", "Refund of $25.00 for order ORD-129")

@@ -43,7 +43,7 @@ var observedTask = task.Task[time.Duration]{Name: "explain observed", Long: true
 		return cli.CouldNot("the history can't be read: %w", err)
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(w.Out, "The observe mode has seen no call. It is switched on by mode: observe in the policy, for a tool or for the whole bot.")
+		fmt.Fprintln(w.Out, "Observe mode has seen no call. To switch it on, write mode: observe in the policy, for a tool or for the whole bot.")
 		return auditcmd.HistoryError(err)
 	}
 	printObserved(w.Out, all)
@@ -53,7 +53,7 @@ var observedTask = task.Task[time.Duration]{Name: "explain observed", Long: true
 func printObserved(out io.Writer, all []audit.Observed) {
 	total, asked := 0, 0
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CALLS\tTOOL\tWITHOUT THE OBSERVE MODE IT\tLAST (UTC)")
+	fmt.Fprintln(w, "CALLS\tTOOL\tWITHOUT OBSERVE MODE IT\tLAST (UTC)")
 	for _, o := range all {
 		total += o.N
 		words := "would have run without asking"
@@ -67,5 +67,5 @@ func printObserved(out io.Writer, all []audit.Observed) {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", o.N, o.Tool, words, o.Last.UTC().Format(time.DateTime))
 	}
 	w.Flush()
-	fmt.Fprintf(out, "\n%s observed; people would have been asked about %d of them. Nothing of it was run.\n", cli.Count(total, "call"), asked)
+	fmt.Fprintf(out, "\n%s observed; people would have been asked about %d of them. None of them ran.\n", cli.Count(total, "call"), asked)
 }

@@ -185,7 +185,7 @@ func (c *catchUpTrial) play(killed bool) {
 	if n := c.heard("start over"); n != 2 {
 		c.Errorf("\"start over\" was heard %d times, and was written twice", n)
 	}
-	if n := c.count("#support", mine, "I was away from"); n != 1 && c.lasts > 30*time.Minute || n > 0 && c.lasts < 15*time.Minute {
+	if n := c.count("#support", mine, "I was offline from"); n != 1 && c.lasts > 30*time.Minute || n > 0 && c.lasts < 15*time.Minute {
 		c.Errorf("the thread says %d times that the bot was away for %s", n, c.lasts)
 	}
 	c.Logf("missed=%d answered=%d twice=%d", missed, missed-len(c.open()), twice)

@@ -21,7 +21,7 @@ import (
 func clientCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "client",
-		Short: "Other agents that may ask about their tool calls",
+		Short: "Tokens and webhooks of other agents that ask about their tool calls",
 		Args:  cli.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -35,15 +35,15 @@ var clientName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 func clientAddCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "add NAME",
-		Short: "Makes a token for another agent, and prints it once",
-		Long: `Makes a random token for a client, and prints it with the lines for the policy file. The policy has only the token's
+		Short: "Creates a token for another agent, and prints it once",
+		Long: `Creates a random token for a client, and prints it with the lines for the policy file. The policy has only the token's
 SHA-256, so the token can't be shown again. Nothing is changed: write the lines into the policy file yourself, with the
 agent, the owner and the tools of the client. To replace a token, put the new hash in the place of the old one.`,
 		Example: "  countersign client add ci",
 		Args:    cli.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !clientName.MatchString(args[0]) {
-				return cli.Misused("no client can be called %q: a name has 1 to 64 letters, digits, _ and -", args[0])
+				return cli.Misused("%q is not a valid name for a client: a name has 1 to 64 letters, digits, _ and -", args[0])
 			}
 			printClient(cmd.OutOrStdout(), args[0], newToken())
 			return nil

@@ -27,7 +27,7 @@ type compaction struct {
 var atStart = compaction{file: 128 << 20, live: 1 << 30, long: 30 * time.Second}
 
 // errNotWorth means that a compaction would free too little space, or would need too much time or disk space.
-var errNotWorth = errors.New("it is not worth it")
+var errNotWorth = errors.New("the compaction is not worth its cost")
 
 // compact compacts a store before serve opens it, if the compaction frees enough space. No error prevents the start.
 func (c compaction) compact(ctx context.Context, path string, log *slog.Logger) {

@@ -112,7 +112,7 @@ func openControl(path string, log *slog.Logger) (*control.Listener, error) {
 	l, err := control.Listen(path)
 	switch {
 	case errors.Is(err, control.ErrUnsupported):
-		log.Warn("there is no control socket: pending, decide, pause and the like work only while the bot is stopped", "why", err)
+		log.Warn("there is no control socket: commands such as pending, decide and pause work only while the bot is stopped", "why", err)
 		return nil, nil
 	case errors.Is(err, control.ErrLive):
 		return nil, cli.CouldNot("the control socket can't be opened (COUNTERSIGN_CONTROL): %w", err)

@@ -45,7 +45,7 @@ func openCrashes(path string, log *slog.Logger) *crashes {
 	c := &crashes{path: path, log: log, underWay: map[atWork]bool{}, died: map[atWork]int{}}
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("the work of the previous process can't be read; crashes of earlier processes are not counted", "file", path, "error", err)
+		log.Warn("the crash file can't be read; crashes of earlier processes are not counted", "file", path, "error", err)
 	}
 	c.read(raw)
 	for w := range c.underWay {
@@ -202,7 +202,7 @@ func (c *crashes) rewrite() error {
 
 // complain logs an error of the file, and closes the file. While no file is open, no work is recorded.
 func (c *crashes) complain(err error) {
-	c.log.Warn("work in progress can't be noted beside the store; until the next start, a turn that crashes the process is not stopped automatically", "file", c.path, "error", err)
+	c.log.Warn("the crash file can't be written; until the next start, a turn that crashes the process is not stopped automatically", "file", c.path, "error", err)
 	if c.file != nil {
 		_ = c.file.Close() // nothing more is written to the file
 		c.file = nil

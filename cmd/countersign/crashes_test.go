@@ -87,7 +87,7 @@ func TestCrashesNowhere(t *testing.T) {
 	c.Begin("think", "t1")
 	c.End("think", "t1")
 	c.stop()
-	if c.Count("think", "t1") != 0 || strings.Count(said.String(), "can't be noted") != 1 {
+	if c.Count("think", "t1") != 0 || strings.Count(said.String(), "the crash file can't be written") != 1 {
 		t.Error(said.String())
 	}
 }
@@ -156,7 +156,7 @@ func TestClickThatKills(t *testing.T) {
 	}
 	bot = c.start(t.Context(), killPoint{})
 	c.awaitUp(bot)
-	teo.sees("#support-approvals", "", "I stopped each time I worked on this")
+	teo.sees("#support-approvals", "", "I crashed each time I worked on this")
 	teo.clicks("#support-approvals", "", "Approve", "Waits for Team Lead")
 	sam.sees("#support", root, finished("1001"))
 	if err := bot.end(syscall.SIGTERM); err != nil {

@@ -76,12 +76,12 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 		"no such host":     {at("bot", host("database.invalid:5432")), cli.ExitFailed, "there is no host database.invalid: check the address"},
 		"wrong password":   {at("bot", as("bot", "wrong horse")), cli.ExitUsage, "refuses the user bot: check the user and the password"},
 		"no such user":     {at("bot", as("somebody", "wrong horse")), cli.ExitUsage, "refuses the user somebody: check the user and the password"},
-		"no such database": {at("nothing"), cli.ExitUsage, "does not exist: make it first, with createdb"},
+		"no such database": {at("nothing"), cli.ExitUsage, "does not exist: create it first, with createdb"},
 		"missing rights":   {at("bot", as("nobody", server.Password)), cli.ExitUsage, "As the owner of the tables, run: GRANT USAGE ON SCHEMA countersign TO nobody; "},
-		"may make nothing": {at("postgres", as("nobody", server.Password)), cli.ExitUsage, "the role nobody may not make or change tables in the database postgres"},
+		"may make nothing": {at("postgres", as("nobody", server.Password)), cli.ExitUsage, "the role nobody may not create or change tables in the database postgres"},
 		"tables of others": {at("other"), cli.ExitUsage, "they are not Countersign's. Name another database, or another schema"},
 		"newer tables":     {at("newer"), cli.ExitUsage, "have version 99, and this program knows versions up to"},
-		"another encoding": {at("latin"), cli.ExitUsage, "has the encoding LATIN1: make a database with the encoding UTF8"},
+		"another encoding": {at("latin"), cli.ExitUsage, "has the encoding LATIN1: create a database with the encoding UTF8"},
 	} {
 		t.Log(name)
 		on(c.address)

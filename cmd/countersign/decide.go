@@ -108,7 +108,7 @@ func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	switch {
 	case errors.Is(err, io.EOF) && answer == "":
-		return "", cli.Misused("there is nobody to ask: run the command again, with --digest and the digest that is printed above")
+		return "", cli.Misused("no answer was given: run the command again, with --digest and the digest that is printed above")
 	case err != nil && !errors.Is(err, io.EOF):
 		return "", cli.CouldNot("your answer can't be read: %w", err)
 	}
@@ -183,7 +183,7 @@ func notDecided(err error, id string) error {
 		if denied.By != "" {
 			by = " by " + visible.Line(string(denied.By))
 		}
-		return cli.AnswerNo("nothing was decided: it was settled before%s, at %s (%s)", by, cli.Moment(denied.At), cmp.Or(string(denied.State), "reported"))
+		return cli.AnswerNo("nothing was decided: it had ended already%s, at %s (%s)", by, cli.Moment(denied.At), cmp.Or(string(denied.State), "reported"))
 	case approvers.DeniedStarted:
 		return cli.AnswerNo("nothing was decided: its run has started; `countersign pending %s` shows its outcome", id)
 	case approvers.DeniedUnfinished:

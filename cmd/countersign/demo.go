@@ -84,8 +84,8 @@ writes into a bot's store. Tables are made in an empty database. COUNTERSIGN_STO
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.addr, "addr", "127.0.0.1:8484", "where the page is served")
-	f.StringVar(&o.data, "data", "", "directory that keeps everything, so that the demo can be continued later; nothing is kept without it")
-	f.StringVar(&o.store, "store", "", "where the store is, as in COUNTERSIGN_STORE; a file in the data directory without it")
+	f.StringVar(&o.data, "data", "", "directory that keeps everything, so that the demo can be continued later; default: nothing is kept")
+	f.StringVar(&o.store, "store", "", "where the store is, as in COUNTERSIGN_STORE; default: a file in the data directory")
 	f.StringVar(&o.policy, "policy", "", "another policy file than the demo's")
 	f.StringVar(&o.transport, "transport", string(config.SocketMode), "how the workspace's events reach the bot: socket or http")
 	f.BoolVar(&o.noBrowser, "no-browser", false, "do not open the page in the browser")
@@ -175,7 +175,7 @@ func demoSetup(st demoEnv, env config.Env, policies *policyfile.Source, log *slo
 func perform(ctx context.Context, s setup, st demoEnv, o demoOptions, out io.Writer) error {
 	s.storePath, s.audit = st.at.Path, config.AuditBeside(st.at.Path)
 	if l, err := openControl(config.ControlBeside(st.at.Path), s.log); err != nil {
-		s.log.WarnContext(ctx, "the operator's commands don't reach this demo: choose another directory with --data", "why", err)
+		s.log.WarnContext(ctx, "the operator's commands can't reach this demo; choose another directory with --data", "why", err)
 	} else if s.control = l; l != nil {
 		defer func() { _ = l.Close() }() // needed only if nothing was served; otherwise l is already closed
 	}
@@ -292,9 +292,9 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 		fmt.Fprintf(out, "\nThis address is open to the network: anybody who reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
 	}
 	if call := suggestion(s.tools, s.tools.Policy()); call != "" {
-		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign %s\nThen become one of those who are asked, and decide. Ctrl-C ends the demo.\n", call)
+		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign %s\nThen switch to one of the approvers, and decide. Ctrl-C ends the demo.\n", call)
 	} else {
-		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen become Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
+		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign refund ORD-123, it arrived broken\nThen switch to Teo, the Team Lead, and decide. Ctrl-C ends the demo.\n")
 	}
 	if names := s.tools.PolicyServers(); len(names) > 0 {
 		fmt.Fprintf(out, "\nThe policy's servers are there too: %s. Write \"help\" to see how their tools are called.\n", strings.Join(names, ", "))

@@ -31,7 +31,7 @@ func ownHint(path string, tools *catalog.Catalog) (hint workspace.SeedHint, err 
 	return suggestCalls(file.Policy, known), nil
 }
 
-// suggestCalls returns an introduction with calls of the policy's tools. The introduction is empty if none of the tools
+// suggestCalls returns an introduction with calls to the policy's tools. The introduction is empty if none of the tools
 // can be called.
 func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
 	var alone, waiting string // the first tool that runs without approval, and the first tool that waits for approval
@@ -59,7 +59,7 @@ func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
 		hint.Lines = append(hint.Lines, fmt.Sprintf("This is your own policy, and you are *Sam*. A call that runs without asking: `%s`", alone))
 	}
 	if waiting != "" {
-		hint.Lines = append(hint.Lines, fmt.Sprintf("A call that waits for *%s*: `%s`", role, waiting), "Choose one of them at the left: the card is where your policy has it shown.")
+		hint.Lines = append(hint.Lines, fmt.Sprintf("A call that waits for *%s*: `%s`", role, waiting), "Switch to an approver at the left. The card is where your policy posts it.")
 	}
 	if len(hint.Lines) == 0 {
 		return workspace.SeedHint{}
@@ -68,7 +68,7 @@ func suggestCalls(p *approvers.Policy, known []check.Tool) workspace.SeedHint {
 	return hint
 }
 
-// exampleCall writes a call of a tool with the arguments that its schema requires. exampleCall returns false for a
+// exampleCall writes a call to a tool with the arguments that its schema requires. exampleCall returns false for a
 // built-in tool, and for a tool that no source offers.
 func exampleCall(name string, known []check.Tool) (string, bool) {
 	if _, builtIn := approvers.BuiltIn(name); builtIn {

@@ -32,7 +32,7 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Shows what is missing in this set-up, and how to correct it",
 		Long: `Asks Slack, the model, the store and the policy whether everything that serve needs is there, and prints what is
-missing, with the page of Slack's settings on which to mend it. It changes nothing, never prints a token, and works
+missing, with the page of Slack's settings on which to correct it. It changes nothing, never prints a token, and works
 while serve runs. The model is asked one small question. The policy's MCP servers are started, and asked for their tools.
 
 If Slack's requests arrive over HTTP, --url makes it send requests to the bot's public address, as Slack does.

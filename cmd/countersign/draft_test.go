@@ -92,8 +92,8 @@ func TestDrafts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		fate    func(*synctestHarness) func(apiCall) callFate
-		appends int // minimum number of calls of chat.appendStream
-		updates int // minimum number of calls of chat.update
+		appends int // minimum number of calls to chat.appendStream
+		updates int // minimum number of calls to chat.update
 	}{
 		{"all goes well", nil, 3, 1},
 		{"streams are refused", nth("chat.startStream", 0, callUnknown), 0, 2},

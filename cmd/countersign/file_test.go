@@ -47,7 +47,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 	}{
 		{"all goes well", nil, 1},
 		{"the address fails", once("files.getUploadURLExternal", callFails), 1},
-		{"Slack asks to wait", once("files.completeUploadExternal", callRefused), 1},
+		{"Slack asks the bot to wait", once("files.completeUploadExternal", callRefused), 1},
 		{"the end is not heard", once("files.completeUploadExternal", callUnheard), 1},
 		{"the bot dies after it", once("files.completeUploadExternal", callFatal), 1},
 		{"the bot dies before it", once("files.getUploadURLExternal", callFatal), 1},
@@ -90,7 +90,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 				if files != c.files {
 					t.Errorf("%d files", files)
 				}
-				if !strings.Contains(text, "Line 0 of") || !strings.Contains(text, "The whole of it follows in this thread") {
+				if !strings.Contains(text, "Line 0 of") || !strings.Contains(text, "The full answer follows in this thread") {
 					t.Errorf("the first message does not begin the answer: %.300s", text)
 				}
 				if c.files == 0 && strings.Count(text, "of the long report.") != 1500 {

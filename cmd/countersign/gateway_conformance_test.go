@@ -26,7 +26,7 @@ import (
 	"countersign/internal/testkit"
 )
 
-// suitePolicy has the tools that the conformance suite calls. Calls of these tools need no approval.
+// suitePolicy has the tools that the conformance suite calls. Calls to these tools need no approval.
 const suitePolicy = `version: 1
 servers:
   suite: {url: %q, allow: [127.0.0.1], prefix: false}

@@ -59,7 +59,7 @@ func health(ctx context.Context, out io.Writer, addr, path string) error {
 	}
 	resp, err := (&http.Client{Transport: &http.Transport{}}).Do(req) // without a proxy: the bot is on this machine
 	if err != nil {
-		return cli.CouldNot("nobody answers at %s: %w. Is the bot running, with the same COUNTERSIGN_ADMIN_ADDR?", url, err)
+		return cli.CouldNot("no process answers at %s: %w. Is the bot running, with the same COUNTERSIGN_ADMIN_ADDR?", url, err)
 	}
 	defer resp.Body.Close()
 	said, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))

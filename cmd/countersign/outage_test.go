@@ -218,7 +218,7 @@ func (o *outage) after(shown map[string]workspaceclient.Message) {
 			o.Errorf("%s ran %d times and is %s", n, times, r.State)
 		}
 	}
-	o.Logf("down for %s, noticed after %s, all shown after %s; %d posts, %d ran, %d clicks too late, %d calls of Slack meanwhile, %d lines logged", o.lasts, took,
+	o.Logf("down for %s, noticed after %s, all shown after %s; %d posts, %d ran, %d clicks too late, %d calls to Slack meanwhile, %d lines logged", o.lasts, took,
 		settled, len(o.made(o.ended, isPost)), len(o.runs), stale, len(o.made(o.began, func(c apiCall) bool { return c.at.Before(o.ended) })), len(o.log.all()))
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func pauseCommand() *cobra.Command {
-	return pausing("pause", "Stops every run of a tool and every call of the model immediately", `Nothing is run and no model is called until "countersign resume", also after a restart. People are told, and can still decide. Deadlines keep
+	return pausing("pause", "Stops all tool runs and model calls immediately", `Nothing is run and no model is called until "countersign resume", also after a restart. People are told, and can still decide. Deadlines keep
 running: a request that nobody decides in time is rejected, paused or not.`, pauseTask)
 }
 

@@ -605,7 +605,7 @@ func printHistory(out io.Writer, r approvers.Request) {
 
 // printArguments prints the exact arguments in full.
 func printArguments(out io.Writer, args []byte) {
-	fmt.Fprintln(out, "Arguments, whole, as they are sent to the tool:")
+	fmt.Fprintln(out, "Full arguments, as they are sent to the tool:")
 	for line := range strings.Lines(argument.Text(args) + "\n") {
 		fmt.Fprint(out, "  ", line)
 	}

@@ -92,7 +92,7 @@ func TestProgressIsShown(t *testing.T) {
 		if changes > 24 || changes < 15 {
 			t.Errorf("%d changes of messages in a minute", changes)
 		}
-		t.Logf("600 reports in a minute were %d calls of chat.update", changes)
+		t.Logf("600 reports in a minute were %d calls to chat.update", changes)
 		for _, s := range b.outbox() {
 			if s.Kind == store.OutboxStep && s.Posts > 4 {
 				t.Errorf("the step has %d recorded versions", s.Posts)

@@ -594,7 +594,7 @@ func (w *refusedWorld) account() (sum refusalSum) {
 		wanted = append(wanted, "the webhook of the client ci was switched off")
 	}
 	if w.rule.lasts == 0 { // during a temporary refusal, the bot drops messages that only inform
-		wanted = append(wanted, "stand in", "Audit head", "allowed", "It arrived broken", "I was away", "Which colour for walls?", "Where do you want to go?")
+		wanted = append(wanted, "stand in", "Audit head", "allowed", "It arrived broken", "I was offline", "Which colour for walls?", "Where do you want to go?")
 	}
 	for _, want := range wanted {
 		if !strings.Contains(texts.String(), want) {

@@ -16,7 +16,7 @@ import (
 	"countersign/store"
 )
 
-// refusalRule is one way in which Slack refuses. With such a rule, Slack refuses calls of some methods and does not
+// refusalRule is one way in which Slack refuses. With such a rule, Slack refuses calls to some methods and does not
 // carry them out.
 type refusalRule struct {
 	name    string
@@ -36,7 +36,7 @@ type refusalRule struct {
 func (r refusalRule) said() string {
 	switch {
 	case r.code == "ratelimited", r.status == http.StatusTooManyRequests:
-		return "Slack asks to wait"
+		return "Slack asks the bot to wait"
 	case r.code != "":
 		return r.code
 	case r.status > 0:

@@ -110,7 +110,7 @@ func TestExplainObserved(t *testing.T) {
 	}
 	var out bytes.Buffer
 	printObserved(&out, all)
-	if !strings.HasSuffix(out.String(), "\n1 call observed; people would have been asked about 1 of them. Nothing of it was run.\n") {
+	if !strings.HasSuffix(out.String(), "\n1 call observed; people would have been asked about 1 of them. None of them ran.\n") {
 		t.Errorf("it prints\n%s", out.String())
 	}
 	if later, err := audit.ReadObserved(t.Context(), db, time.Now().Add(time.Hour)); err != nil || len(later) != 0 {

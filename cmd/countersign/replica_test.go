@@ -599,7 +599,7 @@ func TestStoppedReplica(t *testing.T) {
 	}
 	c.await("the replica that was stopped to join again", func() bool {
 		said, err := os.ReadFile(filepath.Join(c.dir, "said"))
-		return err == nil && strings.Contains(string(said), "this replica was taken for dead")
+		return err == nil && strings.Contains(string(said), "other replicas took this replica for dead")
 	})
 	c.await("its call to end", func() bool { return c.runsSeen() > 1 }) // each tool writes one line
 	if all := runs(); len(all) != 1 || all[0].State != approvers.ExecutionUnknown {

@@ -73,7 +73,7 @@ const (
 	inboxWorkers   = 16
 	thinkWorkers   = 32
 	runWorkers     = 32
-	previewWorkers = 4 // concurrent preview calls of tools
+	previewWorkers = 4 // concurrent preview calls to tools
 	showWorkers    = 8 // number of workers for each priority
 	lookWorkers    = 4 // handlers that ask Slack about people's availability
 )

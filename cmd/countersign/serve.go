@@ -262,7 +262,7 @@ func noToken(err error) error {
 	case store.Refused(err):
 		return couldNotStart(err)
 	}
-	return cli.CouldNot("Slack gives no bot token; check the network, and SLACK_API_URL if it is set: %w", err)
+	return cli.CouldNot("the bot token could not be obtained from Slack; check the network, and SLACK_API_URL if it is set: %w", err)
 }
 
 // The function "gated" lists the tools whose calls always wait for approval, with any arguments.
@@ -299,6 +299,6 @@ func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if !waiting {
 		return cli.CouldNot("%w. Check OPENAI_BASE_URL, OPENAI_API_KEY and the network", err)
 	}
-	log.ErrorContext(ctx, "the model can't be used now; requests can be decided, and answers come when it is back: check OPENAI_BASE_URL, OPENAI_API_KEY and the network", "error", err)
+	log.ErrorContext(ctx, "the model can't be used now; requests can be decided, and the bot answers when the model works again: check OPENAI_BASE_URL, OPENAI_API_KEY and the network", "error", err)
 	return nil
 }

@@ -72,7 +72,7 @@ func TestSystemdIsTold(t *testing.T) {
 		t.Error(err)
 	}
 	heard("STOPPING=1")
-	if code, _, said := ask.run("health"); code != cli.ExitFailed || !strings.Contains(said, "nobody answers at http://127.0.0.1:"+port+"/healthz") {
+	if code, _, said := ask.run("health"); code != cli.ExitFailed || !strings.Contains(said, "no process answers at http://127.0.0.1:"+port+"/healthz") {
 		t.Errorf("without a bot: exit code %d, %s", code, said)
 	}
 }

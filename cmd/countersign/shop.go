@@ -39,7 +39,7 @@ have open at the same time. Without --file nothing is kept.`,
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "", "serve over HTTP here, such as 127.0.0.1:8585, and not over standard input and output")
-	cmd.Flags().StringVar(&file, "file", "", "file that keeps the shop between runs; nothing is kept without it")
+	cmd.Flags().StringVar(&file, "file", "", "file that keeps the shop between runs; default: nothing is kept")
 	cli.PathFlags(cmd.Flags(), "file")
 	return cmd
 }

@@ -123,7 +123,7 @@ func (p simulationPolicy) need(tool string, amount float64) need {
 	return need{1, approvers.Critical}
 }
 
-// ceiling returns the highest risk up to which a person may decide calls of a tool. If the person may not decide,
+// ceiling returns the highest risk up to which a person may decide calls to a tool. If the person may not decide,
 // ceiling returns 0.
 func (p simulationPolicy) ceiling(user, tool string) approvers.Risk {
 	all := []struct {

@@ -20,14 +20,14 @@ import (
 // choices: people, the model, Slack, tools, crashes and the clock.
 //
 // The simulation runs in a bubble of testing/synctest. In the bubble, time passes only when all goroutines wait. Every
-// operation that leaves the product waits at a gate. Such operations are commits, calls of Slack or the model, and
+// operation that leaves the product waits at a gate. Such operations are commits, calls to Slack or the model, and
 // tools. The simulation lets one operation through at a time, or makes another event happen: a delivery arrives, a
 // person acts, time passes, or the process is killed. Therefore a seed determines one history, and the test can replay
 // the history exactly.
 //
 // The invariants are in simulation_account_test.go, simulation_check_test.go and package approvers/workflow/invariants.
 // The invariants are checked against the simulation's own account. The account records the content that people saw,
-// their clicks, the acknowledged deliveries, the calls of tools, and the input of the model.
+// their clicks, the acknowledged deliveries, the calls to tools, and the input of the model.
 
 // episodeSteps is the number of steps of one history. The next history begins with an empty store.
 const episodeSteps = 4000

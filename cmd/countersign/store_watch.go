@@ -28,7 +28,7 @@ func stall(s store.Store) error {
 		return nil
 	}
 	if since := w.Stalled(); since >= stallShown {
-		return fmt.Errorf("nothing could be written for %s: one transaction does not end. See whether the disk of the store answers; if it does, restart the bot", since.Round(time.Second))
+		return fmt.Errorf("nothing could be written for %s: one transaction does not end. Check the disk of the store; if it works, restart the bot", since.Round(time.Second))
 	}
 	return nil
 }
@@ -75,8 +75,8 @@ func unlessHung(ctx context.Context, db interface {
 		closed <- errors.Join(err, db.Close())
 	}()
 	gaveUp := func(what string, waited time.Duration) error {
-		log.ErrorContext(ctx, what+"; the process ends without waiting for it", "waited", waited.Round(time.Second).String())
-		return cli.CouldNot("%s, so the process ended without waiting for it: see whether the disk of the store answers, and start again; the bot continues from the stored state", what)
+		log.ErrorContext(ctx, what+"; the process ends without waiting", "waited", waited.Round(time.Second).String())
+		return cli.CouldNot("%s, so the process ended without waiting for it: check the disk of the store, and start the bot again; it continues from the stored state", what)
 	}
 	tick := time.NewTicker(stallEnds / 50)
 	defer tick.Stop()

@@ -136,7 +136,7 @@ func aboutRequest(r approvers.Request) []tracing.Attr {
 	}
 }
 
-// The method "called" makes the span of a call of Slack's Web API.
+// The method "called" makes the span of a call to Slack's Web API.
 func (t traces) called(ctx context.Context, c slackapi.Call) {
 	if t.tracer == nil {
 		return

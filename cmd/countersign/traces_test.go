@@ -147,7 +147,7 @@ func TestTraceOfAJourney(t *testing.T) {
 					t.Errorf("the turn is %v", agent.Attributes)
 				}
 				if len(b.named("show answer")) == 0 || len(b.named("slack chat.postMessage")) == 0 || len(b.named("slack users.info")) == 0 {
-					t.Error("the answer, or calls of Slack, are missing")
+					t.Error("the answer, or calls to Slack, are missing")
 				}
 				b.modelWasTold(tool)
 				b.isAnonymous("zebra", "patient zebra", "Counts.", "counted", "U0001", "U0002", "Sam", "Teo", "C0", "settled")
@@ -215,7 +215,7 @@ func TestTraceOfAQueuedMessage(t *testing.T) {
 	})
 }
 
-// A person clicks without authority, a request is not decided, and a call of the model fails. The spans record these
+// A person clicks without authority, a request is not decided, and a call to the model fails. The spans record these
 // events without the texts of people.
 func TestTraceOfFailures(t *testing.T) {
 	t.Parallel()

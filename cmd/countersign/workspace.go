@@ -81,8 +81,8 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8484", "where to listen")
-	cmd.Flags().StringVar(&seedFile, "seed", "", "YAML or JSON file with the team, people, channels and tokens (docs/workspace.md); the demo's without it")
-	cmd.Flags().StringVar(&dataFile, "data", "", "file that keeps the workspace between runs; nothing is kept without it")
+	cmd.Flags().StringVar(&seedFile, "seed", "", "YAML or JSON file with the team, people, channels and tokens (docs/workspace.md); default: the demo's")
+	cmd.Flags().StringVar(&dataFile, "data", "", "file that keeps the workspace between runs; default: nothing is kept")
 	cli.PathFlags(cmd.Flags(), "seed", "data")
 	cmd.Flags().StringVar(&requestURL, "request-url", "", "send events, interactions, options and commands to this URL, as Slack does without Socket Mode; if it ends in /, these names are appended")
 	cmd.Flags().BoolVar(&realRates, "real-rates", false, "enforce Slack's rate limits")

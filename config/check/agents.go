@@ -36,9 +36,9 @@ func (c *checker) agents() {
 		switch {
 		case reached || forClients:
 		case a.NoDM && len(a.Channels) == 0:
-			c.wrong(path, "can be asked nowhere: it has no channels, and direct messages are off", `add channels: ["#support"], or remove direct_messages: false`)
+			c.wrong(path, "can't be asked anywhere: it has no channels, and direct messages are off", `add channels: ["#support"], or remove direct_messages: false`)
 		case len(a.Channels) == 0:
-			c.warn(path, "can be asked nowhere: it has no channels, and "+direct+", which comes first, answers direct messages",
+			c.warn(path, "can't be asked anywhere: it has no channels, and "+direct+", which comes first, answers direct messages",
 				`add channels: ["#support"], or write direct_messages: false for `+direct)
 		}
 	}

@@ -69,7 +69,7 @@ type checker struct {
 	used       map[string]bool     // roles that some call can be routed to
 	broken     map[string]bool     // by tool and stage: true if the stage itself has a problem that was reported
 	escalates  map[string][]string // by role: the calls that none of the role's leads may decide
-	orphans    []outcome           // calls of tools that the policy does not name and that nobody can allow
+	orphans    []outcome           // calls to tools that the policy does not name and that nobody can allow
 	problems   yamldoc.Problems
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // clients checks the agent and the tools that each client names, and whether somebody except the client's owner can
-// approve the calls of these tools.
+// approve the calls to these tools.
 func (c *checker) clients() {
 	for _, client := range c.policy.Clients {
 		path := "clients." + client.Name
@@ -62,7 +62,7 @@ func (c *checker) onlyOwner(path string, client approvers.Client, tool string) {
 		if plan.Verdict != approvers.Refuse {
 			continue
 		}
-		what := fmt.Sprintf("owns the client, so nobody can approve its calls of %s", tool)
+		what := fmt.Sprintf("owns the client, so nobody can approve its calls to %s", tool)
 		switch when := o.when(); {
 		case strings.HasPrefix(when, "after "):
 			what += " " + when
@@ -94,7 +94,7 @@ func clientReports(p *approvers.Policy) []ClientReport {
 		r.Notes = append(r.Notes, waits)
 		if client.OAuth != nil {
 			if client.OAuth.Subject != "" {
-				note := "tokens of " + client.OAuth.Issuer + " with the subject " + client.OAuth.Subject + " are its"
+				note := "access tokens of " + client.OAuth.Issuer + " with the subject " + client.OAuth.Subject + " belong to it"
 				if client.OAuth.Person != "" {
 					note += ", also for people, who then can't approve"
 				}
@@ -105,7 +105,7 @@ func clientReports(p *approvers.Policy) []ClientReport {
 			}
 		}
 		if client.Webhook != nil {
-			r.Notes = append(r.Notes, "changes are told to "+client.Webhook.URL)
+			r.Notes = append(r.Notes, "changes are reported to "+client.Webhook.URL)
 		}
 		out = append(out, r)
 	}

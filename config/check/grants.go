@@ -36,7 +36,7 @@ func (c *checker) grants(t approvers.ToolPolicy) {
 		}
 	}
 	if t.Risk >= approvers.High && len(t.Grants.AtMost)+len(t.Grants.Same) == 0 {
-		c.warn(path, fmt.Sprintf("a grant covers calls of %s with any arguments, and it is %s risk", t.Name, t.Risk), "add at_most or same, such as at_most: [amount], same: [currency]")
+		c.warn(path, fmt.Sprintf("a grant covers calls to %s with any arguments, and it is %s risk", t.Name, t.Risk), "add at_most or same, such as at_most: [amount], same: [currency]")
 	}
 }
 
@@ -46,7 +46,7 @@ func ungrantable(o outcome) string {
 	case o.plan.Verdict == approvers.Refuse:
 		return "nobody could allow the call"
 	case o.plan.Verdict == approvers.Auto:
-		return "calls of " + o.tool + " run without anybody being asked"
+		return "calls to " + o.tool + " run without anybody being asked"
 	case o.plan.Risk >= approvers.Critical:
 		return "critical calls always ask"
 	case len(o.plan.Stages) > 1 || o.plan.Stages[0].Quorum > 1:

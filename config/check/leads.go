@@ -35,7 +35,7 @@ func (c *checker) use(o outcome) {
 	}
 }
 
-// alone warns about stages that only one person can pass.
+// alone warns about stages that only one person can decide.
 func (c *checker) alone(o outcome) {
 	for i, s := range o.plan.Stages {
 		roles := c.rolesOf(s)

@@ -7,7 +7,7 @@ import (
 	"countersign/config"
 )
 
-// Report lists the calls of each tool that run without approval, the calls that wait, and the people who must approve
+// Report lists the calls to each tool that run without approval, the calls that wait, and the people who must approve
 // the waiting calls. Bounds lists caps, budgets, who may pause, retention, and the channels for signed heads, weekly
 // reports and notices for operators.
 type Report struct {

@@ -86,7 +86,7 @@ func (c *checker) unnamedTools() {
 		names[i] = o.tool
 	}
 	first := c.orphans[0]
-	c.warn("defaults.unknown_tool", fmt.Sprintf("calls of %s are always refused, because the policy does not name them: they count as %s risk, and %s",
+	c.warn("defaults.unknown_tool", fmt.Sprintf("calls to %s are always refused, because the policy does not name them: they count as %s risk, and %s",
 		strings.Join(names, ", "), first.plan.Risk, c.reason(first)), "add them to tools, or an approver with max_risk: "+first.plan.Risk.String()+` and can_approve: ["*"]`)
 }
 

@@ -21,7 +21,7 @@ var (
 	errPreviewLong    = fmt.Errorf("the preview is longer than %d characters", maxPreview)
 	errPreviewLines   = errors.New("the preview has more than one line, because an argument contains a line break")
 	errPreviewEmpty   = errors.New("the preview is empty")
-	errPreviewNothing = errors.New("the preview asks for something that the call does not have")
+	errPreviewNothing = errors.New("the preview uses something that the call does not have")
 )
 
 // noValue is the text that text/template writes if the template function named index finds no value.

@@ -87,7 +87,7 @@ func TestPreview(t *testing.T) {
 		{text: "{{range .items}}[{{.}}]{{end}}", want: `[a][2][{"sku":"x"}]`},
 		{text: "Ship to {{.town}}", fault: "the call has no argument town"},
 		{text: "Ship to {{.to.street}}", fault: "the call has no argument street"},
-		{text: "{{index . \"memo\"}}!", fault: "the preview asks for something that the call does not have"},
+		{text: "{{index . \"memo\"}}!", fault: "the preview uses something that the call does not have"},
 		{text: "{{money .order_id .currency}}", fault: `money: "ORD-123" is not a number`},
 		{text: "{{money .amount .order_id}}", fault: `money: "ORD-123" is not a currency such as USD`},
 		{text: "{{date .amount}}", fault: `date: "49.99" is not a date such as 2026-03-31`},

@@ -68,7 +68,7 @@ var rows = []struct {
 	}},
 	{"Model", []panel{
 		{title: "Tokens, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (agent, direction) (increase(countersign_model_tokens_total[1h]))`, "{{agent}}, {{direction}}"}}},
-		{title: "Calls of the model, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_model_calls_total[1h]))`, "{{outcome}}"}}},
+		{title: "Calls to the model, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_model_calls_total[1h]))`, "{{outcome}}"}}},
 		{title: "Time of an answer", about: "Half and nine tenths of the calls", unit: "s", kind: "timeseries", queries: [][2]string{
 			{`histogram_quantile(0.5, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "half"},
 			{`histogram_quantile(0.9, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "9/10"},
@@ -77,7 +77,7 @@ var rows = []struct {
 	{"Slack", []panel{
 		{title: "Messages that wait for Slack", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{{`max by (rank) (countersign_outbox_waiting)`, "{{rank}}"}}},
 		{title: "Time until Slack shows an answer", about: "99 of 100 answers, from the end of the turn", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_answer_shown_seconds_bucket{since="end"}[1h])))`, "99 %"}}},
-		{title: "Calls of Slack, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
+		{title: "Calls to Slack, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
 	}},
 	{"Store and history", []panel{
 		{title: "Size", unit: "bytes", kind: "timeseries", queries: [][2]string{{`max(countersign_store_size_bytes)`, "store"}}},

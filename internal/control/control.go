@@ -25,7 +25,7 @@ import (
 // The errors that a client returns.
 var (
 	// ErrNobody means that no process listens on the socket.
-	ErrNobody = errors.New("control: nobody listens")
+	ErrNobody = errors.New("control: no process listens on the socket")
 	// ErrLost means that the connection ended without an outcome.
 	ErrLost = errors.New("control: the connection ended before the outcome")
 	// ErrOutput means that the client could not write the task's output.
@@ -39,7 +39,7 @@ var (
 // The errors that Listen returns. A client also returns ErrPath and ErrUnsupported.
 var (
 	// ErrLive means that another process already listens on the socket.
-	ErrLive = errors.New("control: somebody listens already")
+	ErrLive = errors.New("control: another process already listens on the socket")
 	// ErrPath means that the path can't be used for a socket.
 	ErrPath = errors.New("control: this path can't be used for a socket")
 	// ErrUnsupported means that this system can't say which user connects to a socket.

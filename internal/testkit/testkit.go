@@ -27,7 +27,7 @@ func init() {
 var long atomic.Bool
 
 // RunAtOnce sets how many parallel tests of a package run at the same time. The flag -parallel takes precedence.
-// RunAtOnce is for packages whose tests mostly wait for processes, browsers or databases. TestMain calls RunAtOnce
+// Use RunAtOnce in packages whose tests mostly wait for processes, browsers or databases. TestMain calls RunAtOnce
 // before the tests run.
 func RunAtOnce(n int) {
 	flag.Parse()

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tracer makes spans. A nil Tracer makes no spans. A Tracer is safe for concurrent use.
+// Tracer creates spans. A nil Tracer creates no spans. A Tracer is safe for concurrent use.
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer

@@ -204,8 +204,8 @@ type Past struct {
 	Linked bool    // for Tracer.Past: the span links to the current span
 }
 
-// Record makes a span that has already ended, within the current work. If the work's turn is not known yet, the span is
-// made when the turn is known.
+// Record creates a span that has already ended, within the current work. If the work's turn is not known yet, the span
+// is made when the turn is known.
 func Record(ctx context.Context, p Past) {
 	w := workOf(ctx)
 	if w == nil {
@@ -225,7 +225,7 @@ func Record(ctx context.Context, p Past) {
 // mostLate limits the number of spans that wait until the turn is known.
 const mostLate = 64
 
-// Past makes a span that has already ended, under the main span of a turn or a request.
+// Past creates a span that has already ended, under the main span of a turn or a request.
 func (t *Tracer) Past(ctx context.Context, p Past) {
 	if t == nil {
 		return

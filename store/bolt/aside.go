@@ -24,7 +24,7 @@ func (t *tx) SetAside(name, id string) (of []string, done bool, err error) {
 			return t.setAside(in, []byte(id))
 		}
 	}
-	return nil, false, fmt.Errorf("store: there are no records in a bucket %q", name)
+	return nil, false, fmt.Errorf("store: %q is not a bucket of records", name)
 }
 
 func (t *tx) setAside(in bucket, id []byte) (of []string, done bool, err error) {

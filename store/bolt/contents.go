@@ -380,10 +380,10 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 // fillSuffix is the end of the name of an incomplete copy.
 const fillSuffix = ".copying"
 
-// Fill makes a new store at a path, and calls fill to write its rows. The file appears at the path only when the store
-// is complete, checked and durable. If Fill is interrupted, the incomplete file stays in the same directory. The next
-// Fill of the same path continues the incomplete file. If anew is true, Fill discards an incomplete file instead. Fill
-// never replaces a file at the path. If there is such a file, Fill returns fs.ErrExist.
+// Fill creates a new store at a path, and calls fill to write its rows. The file appears at the path only when the
+// store is complete, checked and durable. If Fill is interrupted, the incomplete file stays in the same directory. The
+// next Fill of the same path continues the incomplete file. If anew is true, Fill discards an incomplete file instead.
+// Fill never replaces a file at the path. If there is such a file, Fill returns fs.ErrExist.
 func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) error) error {
 	temp := path + fillSuffix
 	if there, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -264,7 +264,7 @@ func sentence(path string, err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("%w: %s can't be created or upgraded: free some space (%w)", store.ErrFull, path, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("store: the directory of %s, or of the file that it links to, does not exist: make it first (%w)", path, err)
+		return fmt.Errorf("store: the directory of %s, or of the file that it links to, does not exist: create it first (%w)", path, err)
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("store: %s lies below something that is not a directory (%w)", path, err)
 	}

@@ -289,7 +289,7 @@ func (r *rows) revert() error {
 			err = r.put(c.in, c.key, r.stored(c.in, c.key, c.old, false))
 		}
 		if err != nil {
-			return fmt.Errorf("take back a change in %s: %w", c.in, err)
+			return fmt.Errorf("undo a change in %s: %w", c.in, err)
 		}
 	}
 	r.forget()

@@ -81,8 +81,8 @@ type Missing struct {
 	Owner string
 }
 
-// Gather makes a store at a path from rows of another backend. Rows may be missing, so Gather does not check the store,
-// unlike Fill. The caller runs Salvage next.
+// Gather creates a store at a path from rows of another backend. Rows may be missing, so Gather does not check the
+// store, unlike Fill. The caller runs Salvage next.
 func Gather(ctx context.Context, path string, fill func(store.Filling) error) error {
 	s, err := Open(path, Options{})
 	if err != nil {

@@ -188,7 +188,7 @@ func checksums(r *rows, next []byte, room *int) ([]byte, error) {
 func begin(tx *bbolt.Tx, root *bbolt.Bucket) error {
 	for b := range allBuckets {
 		if _, err := tx.CreateBucketIfNotExists([]byte(bucketNames[b])); err != nil {
-			return fmt.Errorf("make the bucket %s: %w", b, err)
+			return fmt.Errorf("create the bucket %s: %w", b, err)
 		}
 	}
 	if root.Get(upgradingKey) == nil { // if the key exists, an older program has begun the upgrade

@@ -235,7 +235,7 @@ func (p *workerPool) handle(ctx context.Context, t store.Timer) (kept bool) {
 		return true
 	}
 	if err != nil && ctx.Err() == nil && !store.Refused(err) {
-		p.runner.Log.ErrorContext(ctx, "a timer could not be put off", "kind", string(t.Kind), "ref", t.Ref, "error", err)
+		p.runner.Log.ErrorContext(ctx, "a timer could not be postponed", "kind", string(t.Kind), "ref", t.Ref, "error", err)
 		unhurried(ctx)
 	}
 	return err != nil

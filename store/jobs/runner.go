@@ -86,7 +86,7 @@ type Runner struct {
 	clockSet  atomic.Pointer[time.Time] // when watchClock last noticed that the system clock was set; nil: never
 }
 
-// New makes a runner.
+// New returns a runner.
 func New(o Options) *Runner {
 	if o.Awake == nil {
 		o.Awake = func(_ store.Reader, timers []store.Timer) ([]store.Timer, error) { return timers, nil }

@@ -124,7 +124,7 @@ var belongs = map[string]string{
 func (t *tx) SetAside(table, id string) (of []string, done bool, err error) {
 	from, ok := sources[table]
 	if !ok {
-		return nil, false, fmt.Errorf("store: there are no records in a table %q", table)
+		return nil, false, fmt.Errorf("store: %q is not a table of records", table)
 	}
 	if damaged, err := from.damaged(t.run, id); err != nil || !damaged {
 		return nil, false, err

@@ -235,6 +235,6 @@ func (c *config) notOwner(err error) error {
 }
 
 func (c *config) errNotOwner() error {
-	return fmt.Errorf(`%w: the role %s may not make or change tables in %s: run countersign store migrate as their owner (docs/postgres.md, "Roles and grants")`,
+	return fmt.Errorf(`%w: the role %s may not create or change tables in %s: run countersign store migrate as their owner (docs/postgres.md, "Roles and grants")`,
 		ErrAccess, identifier(c.pool.ConnConfig.User), c.name())
 }

@@ -320,7 +320,7 @@ func (c *config) usable(found looked, target int64, opts Options) error {
 	case !found.worksWith(target):
 		return c.newer(found, target)
 	case found.version == 0 && !opts.Create && !opts.Migrate:
-		return fmt.Errorf("%w: %s, schema %s. Set COUNTERSIGN_STORE to the address that serve uses; serve makes the tables when it starts", ErrEmpty, c.name(), c.schema)
+		return fmt.Errorf("%w: %s, schema %s. Set COUNTERSIGN_STORE to the address that serve uses; serve creates the tables when it starts", ErrEmpty, c.name(), c.schema)
 	case found.version > 0 && found.version < target && !opts.Migrate:
 		return fmt.Errorf("%w: the tables in %s have version %d, and this program needs %d. Run countersign store migrate, or start serve with COUNTERSIGN_MIGRATE=auto",
 			ErrOlder, c.name(), found.version, target)
@@ -369,7 +369,7 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	case server < c.oldest:
 		return found, fmt.Errorf("%w: %s is on PostgreSQL %d: version %d or newer is needed", ErrServer, c.name(), server, c.oldest)
 	case encoding != "UTF8":
-		return found, fmt.Errorf("%w: %s has the encoding %s: make a database with the encoding UTF8", ErrServer, c.name(), encoding)
+		return found, fmt.Errorf("%w: %s has the encoding %s: create a database with the encoding UTF8", ErrServer, c.name(), encoding)
 	case standby:
 		return found, fmt.Errorf("%w: %s is a standby, which is read-only; connect to the primary", store.ErrUnavailable, c.name())
 	case !ours:
@@ -507,7 +507,7 @@ func (c *config) sentence(err error) error {
 			return fmt.Errorf("%w: the connection pooler before %s refuses the connection of the user %s: %s (%w)", ErrAccess, at, c.pool.ConnConfig.User, refused, err)
 		}
 	case codeNoDatabase:
-		return fmt.Errorf("%w: %s does not exist: make it first, with createdb (%w)", ErrAccess, at, err)
+		return fmt.Errorf("%w: %s does not exist: create it first, with createdb (%w)", ErrAccess, at, err)
 	case codePrivilege:
 		return fmt.Errorf("%w: the user %s lacks a right in %s: see docs/postgres.md, \"Roles and grants\" (%w)", ErrAccess, c.pool.ConnConfig.User, at, err)
 	case "53300":

@@ -224,7 +224,7 @@ CREATE VIEW countersign.theirs AS SELECT 1; END $$`, role))
 	} {
 		for _, dry := range []bool{true, false} {
 			names, err := migrate(dry)
-			if want := "the role " + role + " may not make or change tables in the database"; !errors.Is(err, postgres.ErrAccess) || !strings.Contains(err.Error(), want) {
+			if want := "the role " + role + " may not create or change tables in the database"; !errors.Is(err, postgres.ErrAccess) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s (dry: %v): got %v and error %v, want ErrAccess", where, dry, names, err)
 			}
 		}
@@ -255,7 +255,7 @@ func TestVersions(t *testing.T) {
 	})
 	t.Run("an empty database", func(t *testing.T) {
 		name := database(t, "template0")
-		tryOpen(t, at(name), postgres.ErrEmpty, "serve makes the tables")
+		tryOpen(t, at(name), postgres.ErrEmpty, "serve creates the tables")
 		would, err := postgres.Migrate(t.Context(), at(name), true)
 		if err != nil || len(would) == 0 {
 			t.Fatalf("it would apply %v; error %v", would, err)

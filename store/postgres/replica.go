@@ -337,7 +337,7 @@ func (r *Replica) round(ctx context.Context) error {
 		return err
 	}
 	if !seen.listed { // another replica has removed this replica from the table
-		r.opts.Log.WarnContext(ctx, "this replica was taken for dead: others have taken over its work. It joins again", "replica", r.opts.Name)
+		r.opts.Log.WarnContext(ctx, "other replicas took this replica for dead, and took over its work; it joins again", "replica", r.opts.Name)
 		r.forget()
 		return r.enlist(ctx)
 	}

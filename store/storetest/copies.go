@@ -15,7 +15,7 @@ import (
 	"countersign/store"
 )
 
-// Filler makes a new store with the rows that the function fill puts, and returns the store's opener. If fill fails,
+// Filler creates a new store with the rows that the function fill puts, and returns the store's opener. If fill fails,
 // the store can't be opened, and the next call of the Filler continues with the missing rows. If anew is true, the call
 // deletes the existing rows first.
 type Filler func(ctx context.Context, anew bool, fill func(store.Filling) error) (Opener, error)

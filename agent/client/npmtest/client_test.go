@@ -141,13 +141,13 @@ question ran: {}
 question returns: {"done":"question"}
 busy ran: {}
 busy returns: {"done":"busy"}
-claim-lost throws: the answer to the claim was lost, so the tool did not run
+claim-lost throws: the response to the claim was lost, so the tool did not run
 report-lost ran: {}
 warned: countersign: the outcome of req_5 was not reported: the gateway, or something before it, answered 502 Bad Gateway
 report-lost returns: {"done":"report-lost"}
 edited ran: {"n":2}
 edited returns: {"note":"An approver changed the arguments of the call to {\"n\":2}. The reason: half","result":{"done":"edited"}}
-other-bytes throws: the gateway approved other arguments than those that it returned
+other-bytes throws: the arguments do not match the hash that the gateway approved
 running throws a refusal: The call may have run: its outcome is not known. People are asked what happened. Don't try it in another way.
 no-object throws a refusal: The call did not run, because its arguments are not a JSON object.
 no-json throws a refusal: The call did not run, because its arguments are not a JSON object.
@@ -161,7 +161,7 @@ expired throws a refusal: The call expired, and did not run: it was approved but
 unrun throws a refusal: The call did not run: the tool has changed
 lost throws a refusal: It is not known whether the call was decided, or ran: check first
 records-lost throws a refusal: It is not known whether the call was decided, or ran: its records are lost
-claim-unread throws: the answer to the claim was lost, so the tool did not run
+claim-unread throws: the response to the claim was lost, so the tool did not run
 cut-poll ran: {}
 cut-poll returns: {"done":"cut-poll"}
 stopped waits for Team Lead until 2026-11-27T10:00:00Z

@@ -110,12 +110,12 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 	}
 	if err != nil {
 		why, quoted := explain(err)
-		s.Log.Info("denied an event of a hook", "client", caller.Name, "agent", agent.Name, "why", why)
+		s.Log.Info("a hook event was denied", "client", caller.Name, "agent", agent.Name, "why", why)
 		out = hook.Refuse(agent.Name, body.event(w, query), profile(query), errors.New(why+quoted))
 	}
 	gateway.Extend(w)
 	if err := send(w, out); err != nil {
-		s.Log.Info("the answer to a hook could not be sent", "client", caller.Name, "agent", agent.Name)
+		s.Log.Info("the response to a hook could not be sent", "client", caller.Name, "agent", agent.Name)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func Deny(why error, log *slog.Logger) http.Handler {
 			http.NotFound(w, r)
 			return
 		}
-		log.Info("denied an event of a hook", "agent", agent.Name, "why", why)
+		log.Info("a hook event was denied", "agent", agent.Name, "why", why)
 		body := &beginning{ReadCloser: r.Body}
 		query := r.URL.Query()
 		_ = send(w, hook.Refuse(agent.Name, body.event(w, query), profile(query), why)) // if sending fails, the agent has disconnected, and needs no answer

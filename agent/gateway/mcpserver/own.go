@@ -36,7 +36,7 @@ func ownTools() map[string]ownTool {
 		},
 		"countersign.withdraw": {
 			title:       "Withdraw a request",
-			description: "Takes a call back that has not begun to run, so that people need not decide it.",
+			description: "Withdraws a call that has not begun to run, so that people need not decide it.",
 			schema: `{"type":"object","properties":{"request":{"type":"string"},"reason":{"type":"string","maxLength":3000}},` +
 				`"required":["request"],"additionalProperties":false}`,
 			call: (*Server).withdrawTool,
@@ -60,7 +60,7 @@ func read(args json.RawMessage, known ...string) (map[string]jsontext.Value, str
 	return of, id, nil
 }
 
-// resultTool handles calls of the tool countersign.result.
+// resultTool handles calls to the tool countersign.result.
 func (s *Server) resultTool(ctx context.Context, x *exchange, req mcp.Request, args json.RawMessage) (mcp.Result, error) {
 	_, id, err := read(args, "request")
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) resultTool(ctx context.Context, x *exchange, req mcp.Request, a
 // maxText limits texts for people, in characters.
 const maxText = 3000
 
-// answerTool handles calls of the tool countersign.answer.
+// answerTool handles calls to the tool countersign.answer.
 func (s *Server) answerTool(ctx context.Context, x *exchange, _ mcp.Request, args json.RawMessage) (mcp.Result, error) {
 	of, id, err := read(args, "request", "question", "text")
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Server) answerTool(ctx context.Context, x *exchange, _ mcp.Request, arg
 	return &mcp.CallToolResult{Content: texts("The answer is shown to the approvers. Call countersign.result to go on waiting."), Meta: mcp.Meta{requestKey: id}}, nil
 }
 
-// withdrawTool handles calls of the tool countersign.withdraw.
+// withdrawTool handles calls to the tool countersign.withdraw.
 func (s *Server) withdrawTool(ctx context.Context, x *exchange, _ mcp.Request, args json.RawMessage) (mcp.Result, error) {
 	of, id, err := read(args, "request", "reason")
 	if err != nil {

@@ -108,7 +108,7 @@ func (s *Server) unhandled(ctx context.Context, x *exchange, id string, err erro
 func (s *Server) explain(ctx context.Context, x *exchange, id string, err error) (text string, says map[string]any) {
 	text, again, known := gateway.Explain(err)
 	if !known {
-		s.Log.ErrorContext(ctx, "a call of a caller could not be handled", "client", x.client.Name, "request", id, "error", err)
+		s.Log.ErrorContext(ctx, "a caller's call could not be handled", "client", x.client.Name, "request", id, "error", err)
 	}
 	says = map[string]any{}
 	if again > 0 {
@@ -233,7 +233,7 @@ func notRun(s *gateway.State) string {
 	case string(approvers.OutcomeWithdrawn):
 		text = "The call was withdrawn, and did not run"
 	case string(approvers.OutcomeObserved):
-		text = "The call did not run, because the policy only observes calls of this tool"
+		text = "The call did not run, because the policy only observes calls to this tool"
 	}
 	if s.Reason != "" {
 		return text + ": " + s.Reason

@@ -257,7 +257,7 @@ func (s *Server) delivered(ctx context.Context, x *exchange) {
 // recordDelivery records that the client has the last state of a request.
 func (s *Server) recordDelivery(ctx context.Context, x *exchange, id string) {
 	if err := s.Callers.Delivered(context.WithoutCancel(ctx), x.client, id); err != nil {
-		s.Log.ErrorContext(ctx, "it could not be recorded that a caller has got its result, so the caller may get it again", "client", x.client.Name, "request", id, "error", err)
+		s.Log.ErrorContext(ctx, "the delivery of a result to a caller could not be recorded; the caller may get the result again", "client", x.client.Name, "request", id, "error", err)
 	}
 }
 
@@ -409,7 +409,7 @@ func (s *Server) dropped(ctx context.Context, key heldKey) bool {
 	}
 	for _, id := range x.answered {
 		if err := s.Callers.Undelivered(context.WithoutCancel(ctx), x.client, id); err != nil {
-			s.Log.ErrorContext(ctx, "it could not be recorded that a caller did not get its result, so its repetition becomes a new request", "client", x.client.Name, "request", id, "error", err)
+			s.Log.ErrorContext(ctx, "a failed delivery of a result to a caller could not be recorded; if the caller repeats the call, the call becomes a new request", "client", x.client.Name, "request", id, "error", err)
 		}
 	}
 	return true

@@ -121,7 +121,7 @@ func (s *Server) taskError(ctx context.Context, x *exchange, id string, err erro
 	}
 	text, _, known := gateway.Explain(err)
 	if !known {
-		s.Log.ErrorContext(ctx, "a task of a caller could not be handled", "client", x.client.Name, "request", id, "error", err)
+		s.Log.ErrorContext(ctx, "a caller's task could not be handled", "client", x.client.Name, "request", id, "error", err)
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: text}
 }

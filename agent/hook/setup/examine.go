@@ -122,11 +122,11 @@ func (m Machine) examine(t Target) []Finding {
 	for _, event := range wanted {
 		switch {
 		case seen[event] == 0 && slices.Contains(f.asks, event):
-			fail("the hook %s is missing, so calls run without being asked about", event)
+			fail("the hook %s is missing, so calls run without approval", event)
 		case seen[event] == 0:
 			list = append(list, Finding{Warn, fmt.Sprintf("%s: the hook %s is missing, so some outcomes are not reported", t.Path, event), again})
 		case seen[event] > 1:
-			fail("the hook %s is there %d times", event, seen[event])
+			fail("the hook %s occurs %d times", event, seen[event])
 		}
 	}
 	if len(list) == 0 {
@@ -162,16 +162,16 @@ func (m Machine) examineHook(t Target, h found, fail func(string, ...any)) {
 		}
 	}
 	if matcher, ok := h.fields["matcher"].(string); ok && matcher != "*" && matcher != "" && matcher != ".*" {
-		fail("the hook %s has the matcher %q, so calls of other tools run without being asked about", h.event, matcher)
+		fail("the hook %s has the matcher %q, so calls to other tools run without approval", h.event, matcher)
 	}
 	if h.fields["once"] == true {
-		fail("the hook %s is run once, and later calls run without being asked about", h.event)
+		fail("the hook %s is run once, and later calls run without approval", h.event)
 	}
 	if h.fields["async"] == true {
 		fail("the hook %s is async, so nothing waits for its answer", h.event)
 	}
 	if h.fields["if"] != nil {
-		fail("the hook %s has a condition (if), so calls that do not match it run without being asked about", h.event)
+		fail("the hook %s has a condition (if), so calls that do not match it run without approval", h.event)
 	}
 	if program := programOf(h.command); h.url == "" && program != "" {
 		if _, err := exec.LookPath(program); err != nil {
@@ -319,11 +319,11 @@ func (m Machine) version(ctx context.Context) Finding {
 	before := func(patch int) bool { return slices.Compare(version[:], []int{2, 1, patch}) < 0 }
 	switch name := "Claude Code " + parts[0]; {
 	case before(101):
-		return Finding{Fail, name + " ignores a whole settings file if it does not know one of the file's events, and it does not know PreSkillShellCommand. So calls run without being asked about, and the other settings of the file have no effect", "update Claude Code to 2.1.332 or later"}
+		return Finding{Fail, name + " ignores a whole settings file if it does not know one of the file's events, and it does not know PreSkillShellCommand. So calls run without approval, and the other settings of the file have no effect", "update Claude Code to 2.1.332 or later"}
 	case before(295) && len(m.gateways()) > 0:
 		return Finding{Fail, name + " does not know \"onFailure\", so calls run if the gateway can't be reached", "update Claude Code to 2.1.332 or later, or install the command: countersign hook install claude-code"}
 	case before(332):
-		return Finding{Warn, name + " does not know the event PreSkillShellCommand, so commands in skills run without being asked about", "update Claude Code to 2.1.332 or later"}
+		return Finding{Warn, name + " does not know the event PreSkillShellCommand, so commands in skills run without approval", "update Claude Code to 2.1.332 or later"}
 	default:
 		return Finding{OK, name + " knows all events of the hooks", ""}
 	}
@@ -350,7 +350,7 @@ func (m Machine) managed() Finding {
 			return Finding{Fail, path + " allows managed hooks only, and has none of Countersign, so the others are not run", "install the hooks there: --file " + path}
 		}
 	}
-	return Finding{Warn, "whoever works on this machine can remove the hooks: they are not in the managed settings", "install them there, with \"allowManagedHooksOnly\": true: --file " + path}
+	return Finding{Warn, "every user of this machine can remove the hooks: they are not in the managed settings", "install them there, with \"allowManagedHooksOnly\": true: --file " + path}
 }
 
 // featureOff reports whether a configuration of Codex turns hooks off. featureOff reads the two usual notations of

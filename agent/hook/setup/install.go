@@ -147,7 +147,7 @@ func (t Target) read() (Change, error) {
 }
 
 func (t Target) unreadable(err error) error {
-	return fmt.Errorf("%s is not as %s's settings are, so it stays as it is: %w", t.Path, t.Agent.Title, err)
+	return fmt.Errorf("%s does not have the form of %s's settings, so it was not changed: %w", t.Path, t.Agent.Title, err)
 }
 
 // found is a hook of this program in a settings file.
@@ -171,7 +171,7 @@ func (t Target) find(text string) ([]found, error) {
 	hooks, _ := root.get("hooks")
 	for _, m := range root.members {
 		if m.name == "hooks" && m.value.from != hooks.from { // the agent reads only the last of them
-			return nil, t.unreadable(errors.New(`the member "hooks" is there twice`))
+			return nil, t.unreadable(errors.New(`the key "hooks" occurs twice`))
 		}
 	}
 	for _, event := range hooks.members {
@@ -305,7 +305,7 @@ func (c Change) Apply() error {
 		path = real
 	}
 	if now, err := os.ReadFile(path); err == nil && string(now) != c.Before || err == nil != c.Existed {
-		return fmt.Errorf("%s changed meanwhile; nothing was written", c.Path)
+		return fmt.Errorf("%s was changed in the meantime; nothing was written", c.Path)
 	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {

@@ -13,7 +13,7 @@ import (
 	"countersign/config/check"
 )
 
-// calls has one call of each tool with a preview, and the expected sentence on the card.
+// calls has one call to each tool with a preview, and the expected sentence on the card.
 var calls = []struct{ tool, args, want string }{
 	{"claude-code.Bash", `{"command":"make deploy","description":"Deploy","working_folder":"/home/kim/shop"}`, `In /home/kim/shop: “make deploy”`},
 	{"claude-code.Bash", `{"command":"cd /srv\nrm -rf build","working_folder":"/w"}`, `In /w: “cd /srv ⏎ rm -rf build”`},

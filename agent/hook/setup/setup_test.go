@@ -237,7 +237,7 @@ func TestRefusedSettings(t *testing.T) {
 	tg := target(t, m, a, User, hook.Control)
 	do(t, tg.Install)
 	write(t, tg.Path, strings.Replace(read(t, tg.Path), "{", `{"hooks": {},`, 1))
-	if c, err := tg.Uninstall(); err == nil || !strings.Contains(err.Error(), `the member "hooks" is there twice`) {
+	if c, err := tg.Uninstall(); err == nil || !strings.Contains(err.Error(), `the key "hooks" occurs twice`) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if list, _ := m.Examine(t.Context(), a); !failed(list) {
@@ -295,7 +295,7 @@ func TestExamine(t *testing.T) {
 		{"copilot", `"timeoutSec": 3600`, `"wait": 3600`, "has no timeout"},
 		{"copilot", `{`, `{"disableAllHooks": true,`, "turns hooks off"},
 		{"codex", `"PreToolUse"`, `"PreCompact"`, "PreToolUse is missing"},
-		{"codex", `{`, `{{`, "not as Codex's settings"},
+		{"codex", `{`, `{{`, "form of Codex's settings"},
 	} {
 		t.Run(h.agent+" "+h.want, func(t *testing.T) {
 			m := machine(t)
@@ -419,11 +419,11 @@ func TestExamineVersion(t *testing.T) {
 	}{
 		{"echo '2.1.332 (Claude Code)'", OK, "knows all events of the hooks", commands, hook.Control},
 		{"echo 3.0.0", OK, "Claude Code 3.0.0", commands, hook.Control},
-		{"echo '2.1.331 (Claude Code)'", Warn, "commands in skills run without being asked about", commands, hook.Control},
-		{"echo '2.1.101 (Claude Code)'", Warn, "commands in skills run without being asked about", commands, hook.Control},
+		{"echo '2.1.331 (Claude Code)'", Warn, "commands in skills run without approval", commands, hook.Control},
+		{"echo '2.1.101 (Claude Code)'", Warn, "commands in skills run without approval", commands, hook.Control},
 		{"echo '2.1.100 (Claude Code)'", Fail, "Claude Code 2.1.100 ignores a whole settings file", commands, hook.Control},
 		{"echo '1.9.999 (Claude Code)'", Fail, "Claude Code 1.9.999 ignores a whole settings file", commands, hook.Control},
-		{"echo '2.1.295 (Claude Code)'", Warn, "commands in skills run without being asked about", web, hook.Control},
+		{"echo '2.1.295 (Claude Code)'", Warn, "commands in skills run without approval", web, hook.Control},
 		{"echo '2.1.294 (Claude Code)'", Fail, `Claude Code 2.1.294 does not know "onFailure"`, web, hook.Control},
 		{"echo '2.1.100 (Claude Code)'", "", "", commands, hook.Comfort},
 		{"echo soon", Warn, `can't be read: claude --version printed "soon"`, commands, hook.Control},

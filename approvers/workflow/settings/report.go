@@ -24,11 +24,11 @@ type Report struct {
 	Observed   int       `json:"observed,omitempty"`
 	Unknown    int       `json:"unknown,omitempty"`
 	BreakGlass int       `json:"break_glass,omitempty"`
-	Decided    int       `json:"decided,omitempty"` // decisions whose time is recorded
-	Half       int64     `json:"half,omitempty"`    // half of these decisions were made within this time, in milliseconds
-	Most       int64     `json:"most,omitempty"`    // 95 % of these decisions were made within this time, in milliseconds
-	Timed      int       `json:"timed,omitempty"`   // approvals whose time is recorded
-	Quick      int       `json:"quick,omitempty"`   // the number of these approvals that came too soon for reading the card
+	Decided    int       `json:"decided,omitempty"` // decisions with a recorded decision time
+	Half       int64     `json:"half,omitempty"`    // the median decision time, in milliseconds
+	Most       int64     `json:"most,omitempty"`    // the 95th percentile of the decision time, in milliseconds
+	Timed      int       `json:"timed,omitempty"`   // approvals with a recorded decision time
+	Quick      int       `json:"quick,omitempty"`   // the number of these approvals that were too fast for the card to have been read
 	Waits      []Wait    `json:"waits,omitempty"`
 	Opposed    []Count   `json:"opposed,omitempty"`   // the tools with the most rejected requests
 	Unopposed  []Count   `json:"unopposed,omitempty"` // tools with the most approvals, and with no rejection, change or revocation
@@ -44,7 +44,7 @@ type Wait struct {
 	Since time.Time `json:"since"` // when the oldest request began to wait
 }
 
-// Count is a figure of a tool.
+// Count is a number of requests for a tool's calls.
 type Count struct {
 	Tool string `json:"tool"`
 	N    int    `json:"n"`

@@ -10,8 +10,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Reader has a person's time zone and locale. Times are shown to the person in this time zone and format. The zero
-// Reader is for messages to several people.
+// Reader has a person's time zone and locale. Times are shown to the person in this time zone and format. In messages
+// to several people, use the zero Reader.
 type Reader struct {
 	Zone   *time.Location
 	Locale string

@@ -77,7 +77,7 @@ const (
 	noButtons     = "\nSlack refuses the buttons of this message. "
 	insteadDecide = "Decide on my Home tab, or write /countersign pending."
 	insteadResume = "Write /countersign resume to resume everything."
-	insteadTool   = "So it can't be answered here; when its time is over, the tool is told that nobody answered."
+	insteadTool   = "So it can't be answered here; when the time is over, the tool is told that nobody answered."
 )
 
 // textOnly returns a message without blocks.

@@ -156,7 +156,7 @@ func TestInsteadOfButtons(t *testing.T) {
 		{[]string{control.ActApprove, control.ActReject, control.ActArguments}, "Decide on my Home tab, or write /countersign pending."},
 		{[]string{control.ActChoose + "0", control.ActChoose + "1"}, "Write one of these, or an answer of your own: Red · Blue"},
 		{[]string{control.ActResume}, "Write /countersign resume to resume everything."},
-		{[]string{control.ActFillIn, control.ActNoAnswer}, "So it can't be answered here; when its time is over, the tool is told that nobody answered."},
+		{[]string{control.ActFillIn, control.ActNoAnswer}, "So it can't be answered here; when the time is over, the tool is told that nobody answered."},
 	} {
 		p := new(Builder)
 		p.Para(Say("words"))

@@ -81,7 +81,7 @@ func (b bundle) drawIn(look bundleLook) (p *block.Builder, shows []store.Shown) 
 		}
 		p.Para(paused, look.risk, b.untilWhen(look), b.StandsStill(look.open[0], b.now), look.agreed)
 		if look.same.whole {
-			p.Para(block.Say("The same in each: " + look.same.line))
+			p.Para(block.Say("The same in all calls: " + look.same.line))
 			p.Preformatted(look.same.table)
 		}
 	}
@@ -341,9 +341,9 @@ func (b bundle) call(p *block.Builder, r approvers.Request, number string, opens
 	}
 	if args.hidden {
 		lines[0] = block.Say(number).Strong(block.Shorten(what, maxBriefly))
-		cut := "Not shown whole"
+		cut := "Not shown in full"
 		if len(wording.Warnings(r)) > 0 || wording.PreviewSaysNo(r) != "" {
-			cut = "Warning, not whole"
+			cut = "Has a warning; not shown in full"
 		}
 		p.Para(append(lines, block.Say("✂️ ").Strong(cut).Say(": "+opens.Text.Text))...)
 		return
@@ -357,11 +357,11 @@ func (b bundle) call(p *block.Builder, r approvers.Request, number string, opens
 	p.Para(lines...)
 	p.Preformatted(args.table)
 	if !args.whole {
-		cut := "Not all of it is shown here."
+		cut := "Not shown in full."
 		if args.missing > 0 {
 			cut = fmt.Sprintf("Cut here: %d more characters.", args.missing)
 		}
-		notes = append([]*block.RichText{block.Say("✂️ ").Strong(cut).Say(" " + opens.Text.Text + " shows all of it, and there it can be approved.")}, notes...)
+		notes = append([]*block.RichText{block.Say("✂️ ").Strong(cut).Say(" " + opens.Text.Text + " shows it in full. Approve it there.")}, notes...)
 	}
 	if look.ownTime && !look.list() {
 		notes = append(notes, b.IfNobody(r, ""))
@@ -488,16 +488,16 @@ func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bun
 		case r.MustReveal(p, ""):
 			return "", "One of them has masked values, so each is approved alone."
 		case r.WantsTyping():
-			return "", "One needs a typed value, so each is approved alone."
+			return "", "One of them needs a typed value, so each is approved alone."
 		case wording.PreviewSaysNo(r) != "":
-			return "", "One preview says no, so each is approved alone."
+			return "", "A preview says that its call would fail, so each is approved alone."
 		case !args[r.ID].whole:
-			return "", "Not all is shown, so each is approved alone."
+			return "", "Not every call is shown in full, so each is approved alone."
 		}
 		lines = append(lines, fmt.Sprintf("%d. %s", i+1, wording.InFull(r.Preview, r.Tool, r.Args, r.Secrets)))
 	}
 	if question = strings.Join(lines, "\n"); block.Width(question) > slackapi.MaxConfirm {
-		return "", "What they do is too long to ask for in one question, so each is approved alone."
+		return "", "Their effects are too long for one confirmation, so each is approved alone."
 	}
 	return question, ""
 }

@@ -41,6 +41,6 @@ func TestSameArguments(t *testing.T) {
 	}
 	rs[1].Secrets, rs[1].Tool = nil, "send_email"
 	if _, same := sameArguments(rs); same != nil {
-		t.Errorf("%q are the same in calls of different tools", same)
+		t.Errorf("%q are the same in calls to different tools", same)
 	}
 }

@@ -59,7 +59,7 @@ func (c card) pending(p *block.Builder, r approvers.Request, whole bool) {
 	p.Para(c.banners(r)...)
 	p.Headline(wording.WhatHappens(r.Preview, r.Tool))
 	p.Para(wording.RiskLine(r))
-	arguments(p, c.argumentTable(r), whole, " Details… shows all of them, and there it can be approved.")
+	arguments(p, c.argumentTable(r), whole, " Details… shows all of them. Approve the call there.")
 	c.argumentChanges(p, r)
 	if note := wording.MaskedNote(r); !note.Empty() {
 		if c.MustReveal(r) {
@@ -160,7 +160,7 @@ func (c card) argumentChanges(p *block.Builder, r approvers.Request) {
 	before := r.Edits[0].Before
 	diff, ok := argument.LongChanges(before, r.Args, r.Secrets)
 	if !ok {
-		p.Para(block.Say("Before it was too long to show here: Details… has it."))
+		p.Para(block.Say("The earlier arguments are too long to show here. Details… shows them."))
 		return
 	}
 	p.Preformatted(diff)
@@ -178,7 +178,7 @@ func (c card) actionButtons(p *block.Builder, r approvers.Request, whole bool) {
 		return
 	}
 	if c.HasPassedOn(r) {
-		p.Para(c.StillNeeded(r, "☑️ You changed it, which needs approval."))
+		p.Para(c.StillNeeded(r, "☑️ You changed the arguments. The change needs approval."))
 		p.Buttons("", details)
 		return
 	}
@@ -205,7 +205,7 @@ func DrawQueue(q *view.CardQueue) block.Rendered {
 		wait = "request waits"
 	}
 	p.Para(block.Say("📚 ").Strong(fmt.Sprintf("%d more %s behind these.", q.Waiting, wait)).
-		Say(fmt.Sprintf(" %s here already; when one is decided, the next request gets its card. The deadlines stay as they are.", openCards(q.Open))))
+		Say(fmt.Sprintf(" %s here already; when one is decided, the next request gets its card. The deadlines do not change.", openCards(q.Open))))
 	var oldest []*block.RichText
 	for _, r := range q.First {
 		oldest = append(oldest, isQueued(r))
@@ -214,7 +214,7 @@ func DrawQueue(q *view.CardQueue) block.Rendered {
 		oldest = append(oldest, block.Say(fmt.Sprintf("… and %d more", n)))
 	}
 	p.Para(oldest...)
-	p.Small("They came faster than the policy lets cards be put before you, so approving one of them asks you to type one of its values.")
+	p.Small("These requests exceed the policy's limit of open cards. To approve one of them, you type one of its values.")
 	return block.Single(p)
 }
 

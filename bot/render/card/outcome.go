@@ -118,12 +118,12 @@ func (u unknownRun) toldAlready() *block.RichText {
 	}
 	line := block.Say("The agent was told that the outcome is unknown")
 	if by := u.execution.LeftBy; by != "" {
-		line.Say(": ").Person(by, "").Say(" left it so")
+		line.Say(": ").Person(by, "").Say(" chose Leave it")
 	}
 	if u.execution.Caller != "" {
-		return line.Say(". You can still report it.")
+		return line.Say(". You can still report what happened.")
 	}
-	return line.Say(". You can still report it. To have it done after all, ask the agent again in the thread.")
+	return line.Say(". You can still report what happened. To have it done after all, ask the agent again in the thread.")
 }
 
 // findings draws the blocks with which people report an unknown outcome. The blocks say where to look, and have the
@@ -141,7 +141,7 @@ func (u unknownRun) findings(p *block.Builder, e approvers.Execution, what strin
 		happened, did, didNot = "keeps what you write in the history.", "is kept in the history.", "It is kept in the history."
 	}
 	help := []*block.RichText{
-		block.Say("🔎 Look first in the system behind ").Code(block.Name(e.Tool)).Say("."),
+		block.Say("🔎 First look in the system behind ").Code(block.Name(e.Tool)).Say("."),
 		does("It happened…", happened), does("It did not", did),
 	}
 	didNot = "\n\n" + didNot

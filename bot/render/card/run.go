@@ -108,7 +108,7 @@ func lossWords(e approvers.Execution) string {
 	case approvers.LossTurnStopped:
 		return "the agent was stopped while " + block.Name(e.Tool) + " was running"
 	case approvers.LossUnclear:
-		return "the answer of " + block.Name(e.Tool) + " does not say whether it acted"
+		return "the response of " + block.Name(e.Tool) + " does not say whether it acted"
 	case approvers.LossRestored:
 		return "the bot was restored from a backup while " + block.Name(e.Tool) + " was running"
 	}

@@ -30,7 +30,7 @@ func DeniedAskerText(d *approvers.Denied, at approvers.ChannelRef) *block.RichTe
 
 // UnpermittedText tells a person that the bot lacks a permission in Slack.
 func UnpermittedText() *block.RichText {
-	return block.Say("I lack a permission in Slack that I need for this, so nothing was done. My operator has been told. Please try again when it is mended.")
+	return block.Say("I lack a permission in Slack that I need for this, so nothing was done. My operator has been told. Please try again when it is fixed.")
 }
 
 // LookedUpLaterText tells a person that their message waits until Slack identifies them.
@@ -40,7 +40,7 @@ func LookedUpLaterText() *block.RichText {
 
 // NotLookedUpText tells a person that their message was not handled, because Slack did not identify them.
 func NotLookedUpText() *block.RichText {
-	return block.Say("Slack did not tell me for an hour who you are, so nothing was done about your message. My operator has been told. Please write it again when it is mended.")
+	return block.Say("Slack did not tell me for an hour who you are, so nothing was done about your message. My operator has been told. Please write it again when it is fixed.")
 }
 
 // UnidentifiedText is the notice that Slack could not identify the person who clicked.
@@ -75,7 +75,7 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 	case approvers.DeniedNotMember:
 		return block.Say("Nothing was changed: this waits for ").Strong(role).Say(", and you are not a member of that role.")
 	case approvers.DeniedTool:
-		return block.Say("Nothing was changed: ").Strong(role).Say(" may not decide about this tool.")
+		return block.Say("Nothing was changed: ").Strong(role).Say(" may not decide calls to this tool.")
 	case approvers.DeniedCeiling:
 		return block.Say("Nothing was changed: this is ").Strong(d.Need.String()).Say(" risk, above what ").
 			Strong(role).Say(" may approve.")
@@ -106,7 +106,7 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 	case approvers.DeniedChannel:
 		return block.Say("The policy has no agent here any more. Ask my operator.")
 	case approvers.DeniedUnseen:
-		return block.Say("The card does not show all arguments. Choose “Open all arguments”, read them, and approve on the last page.")
+		return block.Say("The card does not show all arguments. Choose “Details…”, read them, and approve on the last page.")
 	case approvers.DeniedNothing:
 		return block.Say("There is nothing left to do here.")
 	case approvers.DeniedInvalidArgs:
@@ -144,7 +144,7 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 	case approvers.DeniedStarted:
 		return block.Say("Too late: it has started, so the approval can't be taken back. The card shows the result.")
 	case approvers.DeniedUnfinished:
-		return block.Say("Nothing was changed: it is running, or about to. The result will be shown here.")
+		return block.Say("Nothing was changed: it is running, or about to run. The result will be shown here.")
 	case approvers.DeniedBreakGlass:
 		return block.Say("Nothing was decided: the policy does not let the operator allow this tool.")
 	case approvers.DeniedDates, approvers.DeniedStandIn, approvers.DeniedOften:
@@ -163,15 +163,15 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 	case approvers.DeniedNoPause, approvers.DeniedPaused, approvers.DeniedNotPaused:
 		return DeniedPauseText(d, p)
 	case approvers.DeniedReplaced:
-		return block.Say("Nothing was decided: there is a newer version of what you clicked. Please look at it and click there.")
+		return block.Say("Nothing was decided: there is a newer version of this message. Please look at it, and click there.")
 	case approvers.DeniedUnrecorded:
 		return block.Say("Nothing was decided: the message changed while you clicked, so I can't be sure what you saw. Please look at it again and click once more.")
 	case approvers.DeniedCopied:
-		return block.Say("Nothing was decided: what you clicked is a copy. Use the message that I posted.")
+		return block.Say("Nothing was decided: the message that you clicked is a copy. Use the message that I posted.")
 	case approvers.DeniedForged:
 		return block.Say("Nothing was decided: I did not make the button that you clicked. If you did not make it either, tell my operator.")
 	case approvers.DeniedAbandoned:
-		return block.Say("Nothing was done: I stopped each time I worked on this, so I set it aside. Please tell my operator, who finds the reason in my log. You can try again.")
+		return block.Say("Nothing was done: I crashed each time I worked on this, so I set it aside. Please tell my operator, who finds the reason in my log. You can try again.")
 	case approvers.DeniedWorkspace:
 		return block.Say("Nothing was decided: you clicked in another workspace, and I work for one only.")
 	case approvers.DeniedNoGrants:
@@ -238,7 +238,7 @@ func DeniedGrantText(d *approvers.Denied, g approvers.Grant, p *approvers.Policy
 		if g.State == approvers.GrantOffered {
 			return block.Say("Nothing was changed: this is offered to ").Strong(wording.Titles{Policy: p}.Title(d.Role)).Say(", and you are not a member of that role.")
 		}
-		return block.Say("Nothing was changed: only ").Person(g.By, g.Name).Say(" and people of ").Strong(wording.Titles{Policy: p}.Title(d.Role)).Say(" can take this back.")
+		return block.Say("Nothing was changed: only ").Person(g.By, g.Name).Say(" and people of ").Strong(wording.Titles{Policy: p}.Title(d.Role)).Say(" can revoke this grant.")
 	case approvers.DeniedResolved:
 		out := block.Say("Too late: ")
 		switch {
@@ -249,7 +249,7 @@ func DeniedGrantText(d *approvers.Denied, g approvers.Grant, p *approvers.Policy
 		}
 		return out.Say("this has ended. Your click changed nothing.")
 	case approvers.DeniedNotFound:
-		return block.Say("I don't know this permission any more. It may belong to another installation, or to data that was removed.")
+		return block.Say("I don't know this grant any more. It may belong to another installation, or to data that was removed.")
 	case approvers.DeniedTool:
 		return block.Say("Nothing was changed: ").Strong(wording.Titles{Policy: p}.Title(d.Role)).Say(" may not allow this tool any more.")
 	case approvers.DeniedCeiling:

@@ -123,7 +123,7 @@ func requestDetails(p *block.Builder, s ClickTarget) {
 		p.Para(lines...)
 	}
 	if e := s.Execution; e != nil && e.Result != "" && r.State == approvers.Consumed {
-		p.Para(new(block.RichText).Strong("What it answered:"))
+		p.Para(new(block.RichText).Strong("The tool's result:"))
 		p.Quote(block.Clip(resultText(argument.MaskedResult(*e, s.Call)), maxResult))
 	}
 	if r.State == approvers.Pending {
@@ -139,20 +139,20 @@ const maxPolicyHash = 16
 func buttonHelp(r approvers.Request, allowsMore bool) []*block.RichText {
 	help := []*block.RichText{new(block.RichText).Strong("What the buttons do:")}
 	add := func(label, does string) { help = append(help, block.Say("• ").Strong(label).Say(" "+does)) }
-	add("Reject…", "ends it with a reason, which the agent and the person who asked are told.")
+	add("Reject…", "rejects the call. The agent and the person who asked read your reason.")
 	add("Modify…", "changes the arguments before you approve.")
 	if r.Bundled() {
 		add("Open separately", "gives it a card of its own, where you can ask, comment and hand it on.")
 		return help
 	}
-	add("Ask…", "puts a question to the person who asked, in their thread. The deadline stays.")
-	add("Comment…", "writes on every copy of this card, and nowhere else.")
+	add("Ask…", "asks the person who requested the call, in their thread. The deadline does not change.")
+	add("Comment…", "adds a remark to every copy of this card, and nowhere else.")
 	add("Hand on…", "asks a colleague whose role may decide this, too.")
 	if allowsMore {
 		add("Allow more…", "approves this and lets calls like it run without asking, for a while.")
 	}
 	if len(r.ValidApprovals()) > 0 {
-		add("Take back…", "ends it with a reason, for everybody who has agreed.")
+		add("Take back…", "revokes the approval of everybody who has agreed. The call will not run.")
 	}
 	return help
 }
@@ -180,7 +180,7 @@ func ArgumentPages(r approvers.Request) []*block.Builder {
 		p := new(block.Builder)
 		page := new(block.RichText)
 		if len(texts) > 1 {
-			page.Say(fmt.Sprintf("Page %d of %d of the arguments", i+1, len(texts)))
+			page.Say(fmt.Sprintf("Arguments, page %d of %d", i+1, len(texts)))
 		}
 		p.Para(new(block.RichText).Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)), page)
 		for _, part := range markdown.Pages(text, markdown.MaxBlockText) {
@@ -222,7 +222,7 @@ func WholeView(r approvers.Request) ([]byte, error) {
 // resultText lays out a tool's answer. An answer that is not a single JSON object is shown unchanged.
 func resultText(s string) string {
 	if s == "" {
-		return "(an empty answer)"
+		return "(an empty result)"
 	}
 	if len(argument.Spans([]byte(s))) > 0 {
 		return argument.Text([]byte(s))
@@ -245,7 +245,7 @@ func says(f approvers.ToolPreview) *block.RichText {
 func toolPreviewText(f approvers.ToolPreview) string {
 	text := argument.Text([]byte(f.Text))
 	if f.Cut > 0 {
-		text += fmt.Sprintf("\n… (cut: %d more characters that are kept nowhere)", f.Cut)
+		text += fmt.Sprintf("\n… (cut: %d more characters, which were not stored)", f.Cut)
 	}
 	return text
 }

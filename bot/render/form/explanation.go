@@ -191,9 +191,9 @@ func (x Explainer) event(a approvers.AuditRecord) *block.RichText { //nolint:cyc
 		if a.Actor != "" {
 			return new(block.RichText) // already described by the line about the decision
 		}
-		return block.Say("Put before those who decide.")
+		return block.Say("Shown to those who decide.")
 	case approvers.AuditDenied:
-		return by("tried to " + deniedAction(f["kind"]) + " and may not.")
+		return by("tried to " + deniedAction(f["kind"]) + ", but may not.")
 	case approvers.AuditDecided:
 		return by(did[approvers.DecisionKind(f["kind"])] + t.InRole(f["role"]) + ".")
 	case approvers.AuditAdvanced:
@@ -224,15 +224,15 @@ func (x Explainer) event(a approvers.AuditRecord) *block.RichText { //nolint:cyc
 		return new(block.RichText).Code(block.Name(f["by"])).Say(previewedWords[f["state"]])
 	case approvers.AuditMessageEdited:
 		if f["remark"] != "" {
-			return block.Say("An answer to a question about it was " + f["what"] + " later. What was said then counts.")
+			return block.Say("An answer to a question about it was " + f["what"] + " later. The original answer counts.")
 		}
-		return block.Say("The words that it was asked for in were edited or deleted.")
+		return block.Say("The message that asked for it was edited or deleted.")
 	case approvers.AuditInvited:
 		return new(block.RichText).Person(approvers.PersonID(f["person"]), "").Say(" was asked too" + t.InRole(f["role"]) + ".")
 	case approvers.AuditRemarked:
 		return by("left " + remarkWords[f["kind"]] + ".")
 	case approvers.AuditGranted:
-		return block.Say("A permission for calls like it was " + f["what"] + ".")
+		return block.Say("A grant for calls like it was " + f["what"] + ".")
 	case approvers.AuditClosed:
 		return new(block.RichText).Strong(closedWords(approvers.State(f["state"]))).Add(ender(a.Actor)).Say(".")
 	case approvers.AuditExecuting:
@@ -245,11 +245,11 @@ func (x Explainer) event(a approvers.AuditRecord) *block.RichText { //nolint:cyc
 	case approvers.AuditUnknown:
 		return block.Say("It was started, and its outcome is unknown. People are asked.")
 	case approvers.AuditReported:
-		return by("said what became of it.")
+		return by("reported the outcome.")
 	case approvers.AuditReturned:
 		return block.Say("The agent was told.")
 	case approvers.AuditErased:
-		return block.Say("What was written about it was erased.")
+		return block.Say("Its texts were erased.")
 	}
 	return new(block.RichText)
 }

@@ -251,7 +251,7 @@ func TestResultTextDropsNothing(t *testing.T) {
 		"{\"a\":1} \n":                             "a: 1",
 		`[1,2]`:                                    `[1,2]`,
 		"{}":                                       "{}",
-		"":                                         "(an empty answer)",
+		"":                                         "(an empty result)",
 		"{\"a\":1} \u202eevil":                     "{\"a\":1} ⟨U+202E⟩evil",
 	} {
 		if got := resultText(in); got != want {

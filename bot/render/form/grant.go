@@ -38,7 +38,7 @@ func allowForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	}
 	p := new(block.Builder)
 	p.Para(block.Say("You approve this now: ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)),
-		block.Say("You also let more calls of ").Code(block.Name(r.Tool)).Say(" run without asking, for everybody in this conversation:"))
+		block.Say("You also let more calls to ").Code(block.Name(r.Tool)).Say(" run without asking, for everybody in this conversation:"))
 	p.Blocks = append(p.Blocks, usesInput(terms), withinInput(terms))
 	for _, b := range g.Bounds {
 		if b.AtMost != nil {
@@ -46,7 +46,7 @@ func allowForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 		}
 	}
 	p.Para(fixedArguments(g)...)
-	p.Small("Everything else still waits for approval, also what you ask for yourself. Everybody in the conversation sees each use. You can take this back at any time.")
+	p.Small("All other calls still wait for approval, and so do calls that you ask for. Everybody in the conversation sees each use. You can revoke this grant at any time.")
 	return s.sendable(p, control.ActAllow, "Approve and allow")
 }
 
@@ -107,7 +107,7 @@ func fixedArguments(g approvers.Grant) []*block.RichText {
 		out = append(out[:block.MaxBoundsTold], block.Say(fmt.Sprintf("• and %d more, as here", len(out)-block.MaxBoundsTold)))
 	}
 	if free := g.Free(); len(free) > 0 {
-		out = append(out, block.Say("⚠️ ").Strong(argument.List(free)).Say(" may be anything."))
+		out = append(out, block.Say("⚠️ ").Strong(argument.List(free)).Say(" may have any value."))
 	}
 	return append(out, block.Say("Calls with further arguments still wait for approval."))
 }

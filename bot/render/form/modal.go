@@ -21,7 +21,7 @@ var Titles = map[string]string{
 	control.ActFillIn: "Answer a tool", control.ExplainShortcut: "Explain this approval",
 }
 
-// Modal makes a modal view from collected blocks.
+// Modal returns a modal view from collected blocks.
 func Modal(title string, p *block.Builder) slack.ModalViewRequest {
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, Title: block.PlainText(block.Shorten(title, slackapi.MaxModalTitle)), Close: block.PlainText("Close"), Blocks: slack.Blocks{BlockSet: p.Blocks},

@@ -180,7 +180,7 @@ func (f field) menu() slack.BlockElement {
 	return in
 }
 
-// EditArgs makes new arguments from a submitted form. Unchanged arguments keep their stored bytes. The result faults
+// EditArgs returns new arguments from a submitted form. Unchanged arguments keep their stored bytes. The result faults
 // maps the IDs of blocks to errors. If there are errors, the result args is nil.
 func EditArgs(r approvers.Request, tool workflow.Tool, v answers) (args []byte, faults map[string]string) {
 	fields := fieldsOf(tool.Schema, r.Args, r.Secrets)

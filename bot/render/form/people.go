@@ -51,7 +51,7 @@ func askForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	p.Para(block.Say("A question about ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)).Say(":"))
 	hint := "It is asked in the requester's thread, where others can read it. You are told the answer. The deadline does not change."
 	if c := r.Facts.Caller; c != nil {
-		hint = block.Clip(block.OneLine(c.Title), block.MaxNote) + " gets it, which is a program and need not answer. You are told the answer. The deadline does not change."
+		hint = block.Clip(block.OneLine(c.Title), block.MaxNote) + " is a program, and need not answer. You are told the answer. The deadline does not change."
 	}
 	p.Blocks = append(p.Blocks, wordsInput("Question", hint))
 	return s.sendable(p, control.ActAsk, "Ask")
@@ -90,7 +90,7 @@ func handOnForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 		return TextModal(control.ActHandOn, DeniedText(d, &r, s.Policy))
 	}
 	p := new(block.Builder)
-	p.Para(block.Say("Ask a colleague to decide about ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)).Say(":"))
+	p.Para(block.Say("Ask a colleague to decide ").Strong(block.Clip(wording.WhatHappens(r.Preview, r.Tool), block.MaxQuote)).Say(":"))
 	people := slack.NewOptionsSelectBlockElement(slack.OptTypeUser, block.PlainText("Choose a person"), control.FieldColleague)
 	p.Blocks = append(p.Blocks, inputBlock(control.FieldColleague, "Colleague",
 		fmt.Sprintf("Somebody whose own role may decide this for %s. They get the card by direct message. You can still decide.",

@@ -29,7 +29,7 @@ func Withdraw(s ClickTarget) slack.ModalViewRequest {
 		return TextModal(control.ActWithdrawSome, DeniedText(&approvers.Denied{Code: approvers.DeniedNothing}, nil, s.Policy))
 	}
 	p := new(block.Builder)
-	p.Para(block.Say("What you choose will not run, and the agent is told that you took it back."))
+	p.Para(block.Say("The calls that you choose will not run, and the agent is told that you withdrew them."))
 	if waiting > slackapi.MaxOptions {
 		p.Para(block.Say("These are the first " + strconv.Itoa(slackapi.MaxOptions) + " that wait. Open this again for the others."))
 	}

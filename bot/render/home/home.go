@@ -41,8 +41,8 @@ func newHome(v wording.View, tab Tab) home {
 func (h home) draw() block.Rendered {
 	p := new(block.Builder)
 	if h.Message.Home.Idle {
-		p.Para(block.Say("You have not looked here for a while, so this page is not up to date. What waits for you came by message."))
-		p.Buttons("", turnTo(PartAll, 0, "Show what is current"))
+		p.Para(block.Say("You have not opened this tab for a while, so it is not up to date. Requests for you came as messages."))
+		p.Buttons("", turnTo(PartAll, 0, "Refresh"))
 		return block.Single(p)
 	}
 	if h.tab.Who.ID == "" || h.tab.Who.Guest || h.tab.Who.Foreign {
@@ -56,7 +56,7 @@ func (h home) draw() block.Rendered {
 	h.absence(p)
 	h.revocableGrants(p)
 	p.Blocks = append(p.Blocks, slack.NewDividerBlock())
-	foot := "You can also type all of this: see /countersign help. Times are in your time zone."
+	foot := "Commands can do all of this, too: see /countersign help. Times are in your time zone."
 	if h.tab.Version != "" {
 		foot += " Countersign " + h.tab.Version + "."
 	}
@@ -98,12 +98,12 @@ func (h home) waitingItems(p *block.Builder) (shows []store.Shown) {
 	of := h.tab.Waiting
 	if of.Total == 0 {
 		section(p, "Nothing waits for you")
-		p.Para(block.Say("What waits for you comes by message, and is listed here too."))
+		p.Para(block.Say("Requests for you come as messages, and are listed here too."))
 		return nil
 	}
 	section(p, fmt.Sprintf("Waits for you: %d", of.Total))
 	if h.tab.More {
-		p.Para(block.Say("Too much waits to list all of it. These are the oldest."))
+		p.Para(block.Say("There are too many to list them all. These are the oldest."))
 	}
 	for i, row := range of.List {
 		if i > 0 {

@@ -80,7 +80,7 @@ func (l *WaitingList) UnreadNotes(more bool) []*block.RichText {
 	if !more {
 		return nil
 	}
-	return []*block.RichText{block.Say("Too much waits to list all of it. These are the oldest.")}
+	return []*block.RichText{block.Say("There are too many to list them all. These are the oldest.")}
 }
 
 // GrantLine returns one line of a list of grants. The parameter mine says whether the reader can revoke the grant.
@@ -100,7 +100,7 @@ func GrantLine(g view.ListedGrant, policy *approvers.Policy, workspaceURL string
 		Say(" Until ").At(g.Grant.Until, block.DayTime).Say(". ").Add(wording.Bounds(g.Grant))
 	if mine && g.Own != nil {
 		if link := wording.Workspace(workspaceURL).Permalink(g.Own.Channel, g.Own.TS, ""); link != "" {
-			p.Say(" ").Link(link, "Take it back here")
+			p.Say(" ").Link(link, "Revoke it here")
 		}
 	}
 	return p

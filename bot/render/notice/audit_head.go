@@ -18,6 +18,6 @@ func AuditHead(h store.Head) *block.Builder {
 	}
 	p.Para(line.Say("."))
 	p.Preformatted(approvers.InLine(h.Note))
-	p.Small("There is nothing to do. Kept here, this shows later whether any of those records was changed or removed: copy it into a file, and run countersign audit verify --heads FILE.")
+	p.Small("You need not do anything now. To check later whether any of these records was changed or removed, copy this message into a file, and run countersign audit verify --heads FILE.")
 	return p
 }

@@ -14,16 +14,16 @@ import (
 func StandIn(a approvers.Absence, m store.OutboxMessage, policy *approvers.Policy, now time.Time) *block.Builder {
 	p := new(block.Builder)
 	if m.Step != int(a.Version) || a.Over(now) {
-		p.Para(block.Say("✔️ You no longer stand in for ").Person(a.Who, a.Name).Say(": they are back, or changed it."))
+		p.Para(block.Say("✔️ You no longer stand in for ").Person(a.Who, a.Name).Say(": they are back, or changed their absence."))
 		return p
 	}
 	p.Para(block.Say("🤝 ").Person(a.Who, a.Name).Strong(" is away").Say(" from ").At(a.From, block.LongTime).Say(" until ").At(a.Until, block.LongTime).
 		Say(" and has named you to stand in."))
 	if len(a.Covers) == 0 {
-		p.Para(block.Say("They have no role that decides, so you get nothing to decide."))
+		p.Para(block.Say("They have no role that decides calls, so you get no requests from them."))
 		return p
 	}
-	p.Para(block.Say("You get what waits for them by direct message, if your own roles may decide it. You decide in your own name, and never about what you asked for."))
+	p.Para(block.Say("You get their requests by direct message, if your own roles may decide them. You decide in your own name, and can't decide calls that you asked for."))
 	p.Para(coverage(policy, a.Covers, "you", "yours")...)
 	return p
 }
@@ -45,12 +45,12 @@ func AbsenceOf(a approvers.Absence, p *approvers.Policy, command string, now tim
 		out = append(out, block.Say("Nobody stands in for you: your cards go to the others in your roles, and if nobody else is here, to the lead at once. "+
 			"To name somebody, add “, delegate to @colleague”."))
 	case len(a.Covers) == 0:
-		out = append(out, standIn.Say("You have no role that decides, so they get nothing to decide."))
+		out = append(out, standIn.Say("You have no role that decides calls, so they get no requests from you."))
 	default:
 		out = append(out, standIn.Say("They decide in their own name, by their own roles:"))
 		out = append(out, coverage(p, a.Covers, "they", "theirs")...)
 	}
-	return append(out, new(block.RichText).Code(command+" back").Say(" ends it."))
+	return append(out, new(block.RichText).Code(command+" back").Say(" ends your absence."))
 }
 
 // These values limit the number of named roles and tools. With the limits, the message is short even if the policy is

@@ -9,10 +9,10 @@ import (
 func Gap(g *approvers.Gap) *block.Builder {
 	p := new(block.Builder)
 	if g == nil {
-		p.Para(block.Say("I was away when this was written, sorry. I answer now."))
+		p.Para(block.Say("I was offline when this was written, sorry. I answer now."))
 		return p
 	}
-	p.Para(away(*g).Say(" I answer now what was written meanwhile."))
+	p.Para(away(*g).Say(" I now answer the messages from this time."))
 	return p
 }
 
@@ -22,5 +22,5 @@ func away(g approvers.Gap) *block.RichText {
 	if g.To.Sub(g.From).Hours() < 12 {
 		to = block.Clock
 	}
-	return block.Say("I was away from ").At(g.From, block.DayTime).Say(" to ").At(g.To, to).Say(", sorry.")
+	return block.Say("I was offline from ").At(g.From, block.DayTime).Say(" to ").At(g.To, to).Say(", sorry.")
 }

@@ -43,7 +43,7 @@ func (m grantMessage) draw() *block.Builder {
 	case g.State == approvers.GrantLive:
 		p.Para(m.grantLine(g), wording.Bounds(g), wording.Left(g), stallReason(m.stalled))
 		p.Buttons("", m.Revoke(g))
-		p.Small("Everything else still waits for approval, also what the person who allowed this asks for.")
+		p.Small("All other calls still wait for approval, and so do calls that the person who allowed this asks for.")
 	case g.State == approvers.GrantOffered && m.now.Before(g.Until):
 		m.offer(p, g)
 	case g.OfferedTo != "" && g.By == "":
@@ -96,16 +96,16 @@ func grantEnd(g approvers.Grant) *block.RichText {
 	case approvers.GrantUsed:
 		return block.Say("✔️ ").Strong("Used up").Say(", ").At(g.ClosedAt, block.DayTime).Say(". Such calls wait for approval again.")
 	case approvers.GrantRevoked:
-		return by("↩️", "Taken back").Say(ran + " Such calls wait for approval again.")
+		return by("↩️", "Revoked").Say(ran + " Such calls wait for approval again.")
 	case approvers.GrantReplaced:
-		return by("🔁", "Replaced by a newer permission").Say(ran)
+		return by("🔁", "Replaced by a newer grant").Say(ran)
 	case approvers.GrantDeclined:
 		return by("✋", "Declined").Say("Such calls wait for approval, as before.")
 	}
 	if g.By == "" {
 		return block.Say("⌛ ").Strong("Nobody accepted").Say(" by ").At(g.Until, block.DayTime).Say(". Such calls wait for approval, as before.")
 	}
-	return block.Say("⌛ ").Strong("Its time is over").Say(", ").At(g.ClosedAt, block.DayTime).Say(". " + ran + " Such calls wait for approval again.")
+	return block.Say("⌛ ").Strong("Expired").Say(", ").At(g.ClosedAt, block.DayTime).Say(". " + ran + " Such calls wait for approval again.")
 }
 
 // proved describes which earlier approvals led to an offer.
@@ -124,14 +124,14 @@ func proved(g approvers.Grant) *block.RichText {
 	return p.Say(".")
 }
 
-// offer asks whether calls of the grant's tool may run without approval for a while.
+// offer asks whether calls to the grant's tool may run without approval for a while.
 func (m grantMessage) offer(p *block.Builder, g approvers.Grant) {
 	what := fmt.Sprintf("Allow up to %s to run without asking, for %s?", block.Plural(g.Uses, "such call"), block.Period(g.Within))
 	p.Para(proved(g), new(block.RichText).Strong(what), wording.Bounds(g),
-		block.Say("For everybody who asks the agent "+block.Name(g.Agent)+", in all of its conversations. It can be taken back at any time."),
+		block.Say("For everybody who asks the agent "+block.Name(g.Agent)+", in all of its conversations. The grant can be revoked at any time."),
 		block.Say("⏳ Nothing changes unless ").Strong(m.Title(g.OfferedTo)).Say(" accepts by ").At(g.Until, block.DayTime).Say("."))
 	again := block.Confirm("Allow this?", block.Clip(what, slackapi.MaxConfirm-100)+"\n\nThis starts now, in your name.", "Accept", "Not yet", slack.StylePrimary)
 	accept := block.Button(control.ActAccept, "Accept", m.Token(g.ID), slack.StyleDefault).WithConfirm(again)
 	p.Buttons("", accept, block.Button(control.ActDecline, "Decline", m.Token(g.ID), slack.StyleDefault))
-	p.Small("Everything else still waits for approval, also what the person who accepts asks for.")
+	p.Small("All other calls still wait for approval, and so do calls that the person who accepts asks for.")
 }

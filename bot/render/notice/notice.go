@@ -151,7 +151,7 @@ func (n notice) lostDecision(p *block.Builder, r approvers.Request, user string)
 	if diff, ok := argument.Changes(e.Before, e.After, r.Secrets); ok {
 		p.Preformatted(diff)
 	} else {
-		p.Para(block.Say("What was changed is too long to show here; the card leads to all of it."))
+		p.Para(block.Say("The changes are too long to show here. The card leads to them."))
 	}
 }
 
@@ -187,10 +187,10 @@ func (n notice) answerEdited(p *block.Builder, r approvers.Request) {
 			return block.Say(sign).Person(a.By, a.Name).Say(" "+did+" the answer to your question about ").Strong(nameRequest(r)).Say(", ").At(a.MessageEdit.At, block.DayTime)
 		}
 		if a.MessageEdit.Deleted {
-			p.Para(about("🗑️ ", "deleted").Say(". The card keeps what you were told."))
+			p.Para(about("🗑️ ", "deleted").Say(". The card still shows the earlier answer."))
 			continue
 		}
-		p.Para(about("✏️ ", "edited").Say(". The card keeps what you were told. The message now reads:"))
+		p.Para(about("✏️ ", "edited").Say(". The card still shows the earlier answer. The message now reads:"))
 		p.Quote(block.Clip(block.Visible(argument.MaskSecrets(a.MessageEdit.Text, r.Args, r.Secrets)), block.MaxSentence/2))
 	}
 }
@@ -212,7 +212,7 @@ func (n notice) askedAgain(r approvers.Request, user string) string {
 	waits := n.WaitsFor(r)
 	for _, d := range r.ValidApprovals() {
 		if d.By.User() == user {
-			return "You have agreed to it as it is now. It waits for " + waits + "."
+			return "You have approved it in its present form. It waits for " + waits + "."
 		}
 	}
 	switch stage := stageOf(r, user); {
@@ -289,7 +289,7 @@ func (n notice) broken(p *block.Builder, r approvers.Request, user string) {
 	line := block.Say("▶️ ")
 	switch r.State {
 	case approvers.Approved:
-		line.Say("It has not run yet. Until then, those who may decide its last stage can take it back on the card.")
+		line.Say("It has not run yet. Until it runs, those who may decide its last stage can take the approval back on the card.")
 	case approvers.Consumed:
 		line.Say("It was started.")
 	default:
@@ -303,7 +303,7 @@ func (n notice) broken(p *block.Builder, r approvers.Request, user string) {
 
 // passedOver names the stages that the operator skipped.
 func (n notice) passedOver(r approvers.Request, d approvers.Decision) *block.RichText {
-	line := block.Say("👥 Passed over: ")
+	line := block.Say("👥 Skipped approvers: ")
 	left := r.Plan.Stages[min(d.Stage, len(r.Plan.Stages)):]
 	for i, st := range left {
 		switch {

@@ -12,8 +12,8 @@ import (
 	"countersign/store"
 )
 
-// Operators tells the operators of problems: what happened, and what they can do. When a problem has ended, the
-// notice says so.
+// Operators draws a notice for the operators about problems: what happened, and what they can do. When a problem has
+// ended, the notice says so.
 func Operators(n *settings.OperatorNotice, m store.OutboxMessage, t wording.Titles) block.Rendered {
 	p := new(block.Builder)
 	if n == nil {

@@ -18,7 +18,7 @@ func Pause(m wording.Version, pause settings.Pause) *block.Builder {
 	switch {
 	case pause.On && pause.Ref() == m.Message.Ref:
 		p.Para(wording.Paused(pause), block.Say("No tool runs and no model is called. People can still decide. Deadlines do not change: an approved call that can't start in time expires."))
-		ask := block.Confirm("End the pause?", "Approved calls that are still in time start, and the agents answer what waits.", "Resume", "Not yet", slack.StylePrimary)
+		ask := block.Confirm("End the pause?", "Approved calls that are still in time start, and the agents answer the waiting messages.", "Resume", "Not yet", slack.StylePrimary)
 		p.Buttons("", block.Button(control.ActResume, "Resume", m.Token(m.Message.Ref), slack.StylePrimary).WithConfirm(ask))
 	case !pause.On && (settings.Pause{Round: pause.Round - 1}).Ref() == m.Message.Ref:
 		line := block.Say("▶️ ").Strong("The pause is over").Say(": ").Person(pause.By, "").Say(" ended it ").At(pause.At, block.DayTime)

@@ -63,7 +63,7 @@ func reportPace(r *settings.Report) (lines []*block.RichText) {
 // reportRest has a line for each figure that is not zero.
 func reportRest(r *settings.Report) (lines []*block.RichText) {
 	if r.Unmatched > 0 {
-		lines = append(lines, block.Say(fmt.Sprintf("Rules of the called tools that matched no call: %d of %d", r.Unmatched, r.Rules)))
+		lines = append(lines, block.Say(fmt.Sprintf("Rules that matched no call (of tools that were called): %d of %d", r.Unmatched, r.Rules)))
 	}
 	if r.Automatic > 0 {
 		line := block.Say("Automatic runs: " + fmt.Sprint(r.Automatic))

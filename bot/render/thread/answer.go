@@ -37,7 +37,7 @@ func newAnswer(v wording.View) answer {
 func (a answer) draw() block.Rendered {
 	pieces := markdown.Parse(a.text)
 	if len(pieces) == 0 {
-		pieces = markdown.Parse("(The agent answered with nothing.)")
+		pieces = markdown.Parse("(The agent's answer is empty.)")
 	}
 	var d block.Rendered
 	all := markdown.Messages(pieces)
@@ -53,7 +53,7 @@ func (a answer) draw() block.Rendered {
 			p.Piece(x)
 		}
 		if workflow.IsLong(a.text) {
-			p.Para(new(block.RichText).Soft(fmt.Sprintf("The answer has %d characters in all. The whole of it follows in this thread.", utf8.RuneCountInString(a.text))))
+			p.Para(new(block.RichText).Soft(fmt.Sprintf("The answer has %d characters in all. The full answer follows in this thread.", utf8.RuneCountInString(a.text))))
 		}
 		if i == 0 { // further messages have no buttons
 			p.Blocks = append(p.Blocks, a.feedback())
@@ -78,7 +78,7 @@ func DrawRest(text string) block.Rendered {
 		d.Messages = append(d.Messages, p.Message())
 	}
 	if len(d.Messages) == 0 {
-		return block.Single(block.Paragraph(block.Say("That was all of it.")))
+		return block.Single(block.Paragraph(block.Say("End of the answer.")))
 	}
 	return d
 }

@@ -29,7 +29,7 @@ func Elicitation(m wording.Version, q approvers.Elicitation, c store.Call) *bloc
 	p.Para(line.Say(" needs an answer before it can continue. Its own words, not verified:"))
 	p.Quote(block.Clip(block.Visible(argument.MaskSecrets(q.Text, []byte(c.Args), c.Secrets)), block.MaxElicited))
 	if q.URL != "" {
-		p.Para(block.Say("It asks you to open a page on ").Strong(hostOf(q.URL)).Say(". The whole address:"))
+		p.Para(block.Say("It asks you to open a page on ").Strong(hostOf(q.URL)).Say(". The full URL:"))
 		p.Preformatted(block.Visible(q.URL))
 	}
 	if q.State != approvers.ElicitationOpen {
@@ -63,7 +63,7 @@ func elicited(q approvers.Elicitation) *block.RichText {
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return "an address that can't be read"
+		return "a host that can't be read"
 	}
 	return block.Shorten(block.Visible(u.Host), slackapi.MaxHeader)
 }

@@ -20,13 +20,13 @@ func MessageEdit(m wording.Version, w wording.RequestWords, turn string, calls [
 	p := new(block.Builder)
 	open := slices.DeleteFunc(slices.Clone(calls), func(c view.Call) bool { return !wording.Waits(c) })
 	if edited == nil || len(open) == 0 {
-		p.Para(block.Say("Nothing of what was asked for here waits any more."))
+		p.Para(block.Say("No call from this message waits any more."))
 		d := block.Single(p)
 		d.Expired = true
 		return d
 	}
 	p.Para(messageEditText(*edited.MessageEdit), new(block.RichText).Person(edited.Author, edited.AuthorName).
-		Say(", that changes nothing by itself: what waits was made from the words before, and runs if it is approved. If you want something else, take it back and write that."))
+		Say(", this changes nothing by itself: the waiting calls are based on the earlier text, and run if they are approved. If you want something else, withdraw them and write a new message."))
 	for i, c := range open {
 		if i == MaxStepCalls {
 			otherCalls(p, open[i:])

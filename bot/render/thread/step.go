@@ -50,7 +50,7 @@ func (s step) draw() *block.Builder {
 	}
 	s.callStates(p, calls)
 	if open && s.turn.State == approvers.TurnWaiting && s.turn.Step == s.Message.Step && s.turn.Stopping == "" {
-		sure := block.Confirm("Stop the agent?", "What waits here is taken back, and what runs is interrupted. What has happened already stays.", "Stop", "Keep working", slack.StyleDanger)
+		sure := block.Confirm("Stop the agent?", "Waiting calls are withdrawn, and running calls are interrupted. Finished calls are not undone.", "Stop", "Keep working", slack.StyleDanger)
 		p.Buttons("stop", block.Button(control.ActStop, "Stop", s.Token(s.turn.ID), slack.StyleDefault).WithConfirm(sure))
 	}
 	if len(p.Blocks) == 0 { // a step always has calls; Slack rejects an empty message
@@ -242,7 +242,7 @@ func againInStep(r *approvers.Request) *block.RichText {
 	}
 	line := block.Say(" Asked again by ").Person(r.Retry.By, r.Retry.Name)
 	if r.Retry.Found == approvers.ExecutionFailed {
-		return line.Say(": an earlier run did not happen, as was reported.")
+		return line.Say(": somebody reported that an earlier run did not happen.")
 	}
 	return line.Say(": it is unknown whether an earlier run happened.")
 }

@@ -62,7 +62,7 @@ func (t threadNotice) queued() block.Rendered {
 	p := new(block.Builder)
 	n := len(t.waits)
 	if t.turn.State != approvers.TurnWaiting {
-		p.Para(new(block.RichText).Soft("The message that waited here was taken up."))
+		p.Para(new(block.RichText).Soft("The agent has read the message that waited here."))
 		return block.Single(p)
 	}
 	if n == 0 {
@@ -96,7 +96,7 @@ func (t threadNotice) queued() block.Rendered {
 		}
 	}
 	p.Para(line.Say("."), wording.Paused(t.pause))
-	again := block.Confirm("Continue without it?", "Everything that still waits for a decision here is taken back and will not run. The agent then reads the new messages.", "Withdraw and continue", "Keep waiting", slack.StyleDanger)
+	again := block.Confirm("Withdraw the waiting calls?", "All calls in this conversation that wait for a decision are withdrawn and will not run. The agent then reads the new messages.", "Withdraw and continue", "Keep waiting", slack.StyleDanger)
 	p.Buttons("", block.Button(control.ActWithdrawAll, "Withdraw and continue with this", t.Token(t.turn.ID), slack.StyleDefault).WithConfirm(again))
 	return block.Single(p)
 }

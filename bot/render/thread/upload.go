@@ -25,12 +25,12 @@ func UploadOf(vm view.Model) Upload {
 	s := vm.Message
 	id := strings.ToLower(s.ID[max(0, len(s.ID)-12):])
 	if s.Kind != store.OutboxAttachment {
-		return Upload{Name: "answer-" + id + ".md", Title: "The whole answer", Data: []byte(vm.Text)}
+		return Upload{Name: "answer-" + id + ".md", Title: "The full answer", Data: []byte(vm.Text)}
 	}
 	u := Upload{Name: id + "-" + slackName(vm.File.Name), Title: block.Shorten(block.OneLine(vm.File.Name), block.MaxNameShown), Data: vm.Data}
 	u.Comment = "📎 From " + block.Escape(block.Name(vm.Execution.Tool))
 	if vm.File.Whole {
-		u.Comment = "📎 The whole result of " + block.Escape(block.Name(vm.Execution.Tool))
+		u.Comment = "📎 The full result of " + block.Escape(block.Name(vm.Execution.Tool))
 		u.Data = []byte(argument.MaskSecrets(string(vm.Data), []byte(vm.Call.Args), vm.Call.Secrets))
 	}
 	return u
@@ -65,7 +65,7 @@ func Attachment(f store.File, tool string) *block.Builder {
 	if f.Whole {
 		what = "a result that is too long for messages"
 	}
-	p.Para(block.Say("📎 ").Strong(block.Name(tool)).Say(" brought back " + what + ", which could not be put here, because Slack did not take it:"))
+	p.Para(block.Say("📎 ").Strong(block.Name(tool)).Say(" returned " + what + " that could not be posted here, because Slack refused it:"))
 	p.Preformatted(block.Name(f.Name))
 	p.Para(block.Say(block.Shorten(block.OneLine(f.Type), block.MaxNameShown) + ", " + sizeOf(f.Size) + ". The operator of this bot finds Slack's reason in the log. The file is kept as long as the conversation is."))
 	return p

@@ -84,7 +84,7 @@ func (w CallWords) report(c view.Call) (string, *block.RichText) {
 	}
 	p := w.AllowedBy(c).Add(ReportedBy(*c.Execution)).Say(".")
 	if c.Call.Outcome == approvers.OutcomeUnknown {
-		p.Say(" It came after the agent was told that the outcome is unknown.")
+		p.Say(" The report came after the agent was told that the outcome is unknown.")
 	}
 	return sign, p.Add(w.edited(c))
 }
@@ -105,7 +105,7 @@ func (w CallWords) AllowedBy(c view.Call) *block.RichText {
 
 // underGrant names the giver of the grant that a call used. It also says how many calls were left after this call.
 func (w CallWords) underGrant(g approvers.Grant, e approvers.Execution) *block.RichText {
-	return block.Say("Under the permission of ").Person(g.By, g.Name).Say(fmt.Sprintf(" (%s), %d of %d left. ", w.Title(g.Role), g.Uses-e.GrantUse, g.Uses))
+	return block.Say("Under the grant of ").Person(g.By, g.Name).Say(fmt.Sprintf(" (%s), %d of %d left. ", w.Title(g.Role), g.Uses-e.GrantUse, g.Uses))
 }
 
 func (w CallWords) edited(c view.Call) *block.RichText {

@@ -12,9 +12,9 @@ func callerLine(c approvers.Caller) *block.RichText {
 	switch {
 	case c.For == "":
 	case c.Proven:
-		line.Say(", for ").Person(c.For, "").Say(", which is proven")
+		line.Say(", for ").Person(c.For, "").Say(" (proven by an access token)")
 	default:
-		line.Say(", for ").Person(c.For, "").Say(" (only said, not proven; they can't decide it)")
+		line.Say(", for ").Person(c.For, "").Say(" (claimed, not proven; they can't decide it)")
 	}
 	return line
 }

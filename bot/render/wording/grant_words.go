@@ -30,7 +30,7 @@ func Bounds(g approvers.Grant) *block.RichText {
 		p.Say("Only with ").Strong(strings.Join(parts, ", ")).Say(". ")
 	}
 	if free := g.Free(); len(free) > 0 {
-		p.Say(argument.List(free) + " may be anything.")
+		p.Say(argument.List(free) + " may have any value.")
 	}
 	return p
 }

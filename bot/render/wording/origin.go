@@ -134,9 +134,9 @@ func messageChange(p *block.Builder, r approvers.Request) {
 	switch {
 	case w == nil:
 	case w.Deleted:
-		p.Para(block.Say("🗑️ ").Strong("Deleted since").Say(", ").At(w.At, block.DayTime).Say(". The call is as it was, and waits until it is decided or withdrawn."))
+		p.Para(block.Say("🗑️ ").Strong("Deleted later").Say(", ").At(w.At, block.DayTime).Say(". The call did not change, and waits until it is decided or withdrawn."))
 	default:
-		p.Para(block.Say("✏️ ").Strong("Edited since").Say(", ").At(w.At, block.DayTime).Say(". The call was made from the words above; they now read:"))
+		p.Para(block.Say("✏️ ").Strong("Edited later").Say(", ").At(w.At, block.DayTime).Say(". The call is based on the text above, which now reads:"))
 		p.Quote(block.Clip(block.Visible(argument.MaskSecrets(w.Text, r.Args, r.Secrets)), block.MaxQuote/2)) // the words before and after the edit must both fit on the largest card
 	}
 }

@@ -86,7 +86,7 @@ func (w RequestWords) lead(r approvers.Request) string {
 	told, _ := approvers.FindEvent[approvers.Escalated](events)
 	switch {
 	case !ok:
-		return "The next approver up is asked too"
+		return "The next lead is asked too"
 	case told.Again:
 		return "Everybody is asked once more"
 	}

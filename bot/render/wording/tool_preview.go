@@ -30,7 +30,7 @@ func ToolPreviewLine(r approvers.Request, most int, paused bool) *block.RichText
 	case f.State == approvers.ToolPreviewPending:
 		line := block.Say("⏳ ").Code(block.Name(f.By)).Say(" is asked what this would do.")
 		if r.Plan.Risk >= approvers.Critical {
-			line.Say(" It can be approved when that is known.")
+			line.Say(" It can be approved when the answer is there.")
 		}
 		return line
 	case f.Text != "" && !saidAbove(r):
@@ -56,7 +56,7 @@ func PreviewSaysNo(r approvers.Request) string {
 	if r.ToolPreview == nil || r.ToolPreview.No == "" {
 		return ""
 	}
-	return block.Name(r.ToolPreview.By) + " says this would fail: " + block.Clip(block.OneLine(r.ToolPreview.No), block.MaxNote)
+	return block.Name(r.ToolPreview.By) + " says that this would fail: " + block.Clip(block.OneLine(r.ToolPreview.No), block.MaxNote)
 }
 
 // previewSentence returns a preview on one line, and reports whether the preview has more text.

@@ -13,11 +13,11 @@ import (
 var refusals = []struct{ code, words, mend string }{
 	{"missing_scope", "I lack a permission in Slack", "Add the scope on the app's page OAuth & Permissions, and reinstall the app"},
 	{"not_in_channel", "I am not in the channel for it", "Invite the app to the channel"},
-	{"channel_not_found", "Slack does not find the channel for it", "Invite the app to the channel, or name another one in the policy"},
+	{"channel_not_found", "Slack can't find the channel for it", "Invite the app to the channel, or name another one in the policy"},
 	{"is_archived", "the channel for it is archived", "Unarchive the channel, or name another one in the policy"},
 	{"restricted_action", "I may not write in the channel for it", "Let the app write there, in the channel's settings or the workspace's"},
 	{approvers.NobodyThere, "there is nobody whom I can write to", "Add people to the role or the user group"},
-	{"user_disabled", "the accounts are deactivated", "The account is deactivated, so nobody can read it there"},
+	{"user_disabled", "the accounts are deactivated", "If a role or a user group contains the deactivated account, replace it there"},
 }
 
 // refusedCard returns the reason why Slack did not deliver a card.
@@ -62,7 +62,7 @@ func (w RequestWords) unreachedNotice(r approvers.Request) *block.RichText {
 		return block.Say(nobody).Strong(stage + w.EscalatedRoles(r)).Say(" can decide this: " + why + ". My operator has been told.")
 	}
 	if approvers.HasTooFew(r) {
-		return block.Say(fmt.Sprintf(" It needs %d people who agree, and only %d can. My operator has been told.", r.CurrentStage().Quorum, r.Unreached.Able))
+		return block.Say(fmt.Sprintf(" It needs the approval of %d people, and only %d can give it. My operator has been told.", r.CurrentStage().Quorum, r.Unreached.Able))
 	}
 	if r.ReachesNobody() {
 		p := block.Say("Nobody could be shown this, because " + refusedCard(r.Unreached.Cause) + ". My operator has been told, and I keep trying. ")

@@ -54,13 +54,13 @@ func (m Version) TakeBack(r approvers.Request) slack.BlockElement {
 // of different calls differ.
 func (m Version) Withdraw(c view.Call, number string) slack.BlockElement {
 	what := InFull(c.Call.Preview, c.Call.Tool, []byte(c.Call.Args), c.Call.Secrets)
-	again := block.Confirm("Take it back?", block.Clip(what, maxCallAsk)+"\n\nIt will not run, and the agent is told that you took it back.", "Withdraw", "Keep waiting", slack.StyleDanger)
+	again := block.Confirm("Withdraw this call?", block.Clip(what, maxCallAsk)+"\n\nIt will not run, and the agent is told that you withdrew it.", "Withdraw", "Keep waiting", slack.StyleDanger)
 	return block.Button(control.ActWithdraw, "Withdraw"+number, m.Token(c.Request.ID), slack.StyleDefault).WithConfirm(again)
 }
 
 // Revoke returns the button that revokes a grant.
 func (m Version) Revoke(g approvers.Grant) slack.BlockElement {
-	again := block.Confirm("Take it back?", "Such calls wait for approval again. A running call is not stopped.", "Revoke", "Keep it", slack.StyleDanger)
+	again := block.Confirm("Revoke this grant?", "Such calls wait for approval again. A running call is not stopped.", "Revoke", "Keep it", slack.StyleDanger)
 	return block.Button(control.ActRevoke, "Revoke", m.Token(g.ID), slack.StyleDefault).WithConfirm(again)
 }
 

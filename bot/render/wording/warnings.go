@@ -9,8 +9,8 @@ import (
 	"countersign/bot/render/block"
 )
 
-// Setbacks returns the warnings about a request that do not concern its arguments. The parameter earlier is the address
-// of the question about an earlier run.
+// Setbacks returns the warnings about a request that do not concern its arguments. The parameter earlier links to
+// the question about an earlier run.
 func Setbacks(r approvers.Request, pause settings.Pause, earlier string) []*block.RichText {
 	out := []*block.RichText{earlierRunWarning(r, earlier)}
 	if r.State != approvers.Pending {
@@ -39,13 +39,13 @@ func earlierRunWarning(r approvers.Request, link string) *block.RichText {
 	line := block.Say("⚠️ ")
 	switch a.Found {
 	case approvers.ExecutionFailed:
-		line = block.Say("🔁 An earlier run of this call ended unknown, ").At(a.LostAt, block.DayTime).Say(". ").
+		line = block.Say("🔁 An earlier run of this call has an unknown outcome, ").At(a.LostAt, block.DayTime).Say(". ").
 			Person(a.FoundBy, "").Say(" reported since: ").Strong("it did not happen").Say(".")
 	case approvers.ExecutionSucceeded:
-		line.Strong("This has happened already").Say(", as ").Person(a.FoundBy, "").Say(" reported: an earlier run of this call had ended unknown, ").At(a.LostAt, block.DayTime).Say(".")
+		line.Strong("This has happened already").Say(", as ").Person(a.FoundBy, "").Say(" reported: an earlier run of this call had an unknown outcome, ").At(a.LostAt, block.DayTime).Say(".")
 	default:
 		line.Strong("This may have happened already.").
-			Say(" An earlier run of this call ended unknown, ").At(a.LostAt, block.DayTime).Say(": if it did act, approving this makes it happen twice.")
+			Say(" An earlier run of this call has an unknown outcome, ").At(a.LostAt, block.DayTime).Say(": if it did act, approving this makes it happen twice.")
 	}
 	line.Say(" Asked again by ").Person(a.By, a.Name).Say(", ").At(a.At, block.DayTime).Say(".")
 	if link != "" {

@@ -32,7 +32,7 @@ shown, how long people took, and how many calls they changed or rejected. Those 
 			return paceTask.Do(cmd.Context(), since, nil, cmd.OutOrStdout())
 		},
 	}
-	cli.SpanFlag(cmd.Flags(), &since, "since", "only decisions of this time until now, such as 24h or 30d; all without it")
+	cli.SpanFlag(cmd.Flags(), &since, "since", "only the decisions of the last hours or days, such as 24h or 30d; default: all")
 	return cmd
 }
 

@@ -66,8 +66,8 @@ matched, where calls wait, and what ran without anybody. It prints the report, o
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&since, "since", "30d", "the beginning of the time: 2026-11-01, 2026-11-01T08:00:00Z, or 30d for the last 30 days")
-	f.StringVar(&until, "until", "", "its end; now without it")
+	f.StringVar(&since, "since", "30d", "the beginning of the period: 2026-11-01, 2026-11-01T08:00:00Z, or 30d for the last 30 days")
+	f.StringVar(&until, "until", "", "the end of the period; default: now")
 	f.StringVar(&page, "html", "", "write an HTML page to this file; - prints it")
 	f.StringVar(&table, "csv", "", "write CSV to this file; - prints it")
 	cli.PathFlags(f, "html", "csv")

@@ -287,7 +287,7 @@ func (r Report) unopposed() table {
 	out := table{
 		id: "unopposed", title: "Tools that nobody rejected", none: "Of each approved tool, a call was also rejected, changed or revoked; or nothing was approved.", keys: 1,
 		columns: []column{{"TOOL", "tool", false}, {"RISK", "risk", false}, {"APPROVED", "approved", true}, {"QUICK", "quick_share", true}, {"GRANTS", "grants", false}},
-		note: "Nobody rejected, changed or revoked a call of these tools. If a tool has many approvals, consider a grant or a lower risk. " +
+		note: "Nobody rejected, changed or revoked a call to these tools. If a tool has many approvals, consider a grant or a lower risk. " +
 			"But if most of them are QUICK, perhaps nobody reads the cards. " +
 			"GRANTS says whether the policy allows grants for the tool.",
 	}

@@ -23,17 +23,17 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// AnswerNo makes the error of a command that ran and has the answer no.
+// AnswerNo returns the error of a command that ran and whose answer is no.
 func AnswerNo(format string, args ...any) error {
 	return &Error{ExitNo, fmt.Errorf(format, args...)}
 }
 
-// Misused makes the error of wrong usage or configuration.
+// Misused returns the error of wrong usage or configuration.
 func Misused(format string, args ...any) error {
 	return &Error{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// CouldNot makes the error of a command that could not run.
+// CouldNot returns the error of a command that could not run.
 func CouldNot(format string, args ...any) error {
 	return &Error{ExitFailed, fmt.Errorf(format, args...)}
 }

@@ -28,11 +28,11 @@ func WholeFile(path string, write func(*os.File) error) error {
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return CouldNot("%s is written, and may be lost in a power failure: %w", path, err)
+		return CouldNot("%s is written, but may be lost in a power failure: %w", path, err)
 	}
 	defer d.Close()
 	if err := d.Sync(); err != nil {
-		return CouldNot("%s is written, and may be lost in a power failure: %w", path, err)
+		return CouldNot("%s is written, but may be lost in a power failure: %w", path, err)
 	}
 	return nil
 }

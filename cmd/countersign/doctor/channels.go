@@ -71,20 +71,20 @@ func (d *Doctor) channels(ctx context.Context, e *installation.Examiner, p *appr
 		i := slices.IndexFunc(all, func(c installation.Channel) bool { return c.ID == n.name || "#"+c.Name == n.name })
 		uses := strings.Join(n.uses, ", ")
 		if i < 0 {
-			d.fail(cli.ExitNo, fmt.Sprintf("%s is not there, or private and without the bot (%s)", n.name, uses), "make it, or write another one into the policy; then, in the channel: /invite @"+in.User)
+			d.fail(cli.ExitNo, fmt.Sprintf("%s does not exist, or is private and the bot is not in it (%s)", n.name, uses), "create it, or write another one into the policy; then, in the channel: /invite @"+in.User)
 			continue
 		}
 		c := all[i]
 		shared := slices.Contains(p.SharedChannels, "#"+c.Name) || slices.Contains(p.SharedChannels, c.ID)
 		switch {
 		case c.Archived:
-			d.fail(cli.ExitNo, fmt.Sprintf("%s is archived (%s)", n.name, uses), "take it out of the archive and invite the bot, or write another one into the policy")
+			d.fail(cli.ExitNo, fmt.Sprintf("%s is archived (%s)", n.name, uses), "unarchive it and invite the bot, or write another one into the policy")
 		case !c.Member:
 			d.fail(cli.ExitNo, fmt.Sprintf("the bot is not in %s (%s)", n.name, uses), "in the channel: /invite @"+in.User)
 		case c.Shared && n.cards && !shared:
 			d.fail(cli.ExitNo, fmt.Sprintf("%s is shared with another organisation, so no cards, reports or notices are posted there (%s)", n.name, uses), "write another one into the policy, or name it under shared_channels")
 		case c.Shared:
-			d.warn(fmt.Sprintf("%s is shared with another organisation, whose people read along (%s)", n.name, uses), "")
+			d.warn(fmt.Sprintf("%s is shared with another organisation, whose people can read it (%s)", n.name, uses), "")
 		default:
 			d.ok("%s: %s", n.name, uses)
 		}

@@ -68,7 +68,7 @@ type Doctor struct {
 // used up Slack's rate limits.
 const examinationTime = 5 * time.Minute
 
-// Examine makes all checks for which the environment has the settings, and prints each finding to Out immediately.
+// Examine runs all checks for which the environment has the settings, and prints each finding to Out immediately.
 func (d *Doctor) Examine(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, examinationTime)
 	defer cancel()
@@ -230,7 +230,7 @@ func (d *Doctor) Verdict() error {
 		}
 	}
 	if fails > 0 {
-		return &cli.Error{Code: code, Err: fmt.Errorf("%s to mend", cli.Count(fails, "finding"))}
+		return &cli.Error{Code: code, Err: fmt.Errorf("%s to fix", cli.Count(fails, "finding"))}
 	}
 	if d.Out != nil {
 		fmt.Fprintln(d.Out)

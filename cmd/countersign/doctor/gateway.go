@@ -100,7 +100,7 @@ func (d *Doctor) webhook(ctx context.Context, c approvers.Client) {
 	case errors.As(err, &refused):
 		d.fail(cli.ExitNo, name+" is refused: "+refused.Error(), "correct its url in the policy, or add to its allow")
 	case err != nil:
-		d.fail(cli.ExitNo, name+" can't be called: "+err.Error(), "correct that; until then its messages wait, for three days")
+		d.fail(cli.ExitNo, name+" can't be called: "+err.Error(), "correct the cause; until then, its messages wait for at most three days")
 	default:
 		d.ok("%s can be reached", name)
 	}

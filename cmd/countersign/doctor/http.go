@@ -54,12 +54,12 @@ func (d *Doctor) requestURL(ctx context.Context, env config.Env, app, at, what, 
 	var status statusError
 	switch {
 	case err == nil:
-		d.ok("%s answers to the signing secret, and takes %s; it has to be the Request URL on %s", at, what, settings)
+		d.ok("%s accepts the signing secret, and receives %s; it has to be the Request URL on %s", at, what, settings)
 	case errors.As(err, &status) && status == http.StatusUnauthorized:
-		d.fail(cli.ExitNo, at+" refuses what is signed with SLACK_SIGNING_SECRET", "set it to the Signing Secret of "+settingsPage(app, "general")+", for serve too, and see that nothing on the way changes requests")
+		d.fail(cli.ExitNo, at+" refuses requests that are signed with SLACK_SIGNING_SECRET", "set the variable to the Signing Secret of "+settingsPage(app, "general")+", for serve, too, and check that no proxy changes the requests")
 		return false
 	case errors.As(err, &status), errors.Is(err, errChallenge):
-		d.fail(cli.ExitNo, fmt.Sprintf("no %s arrive: %s is not answered by the bot: %s", what, at, err),
+		d.fail(cli.ExitNo, fmt.Sprintf("no %s arrive: %s does not lead to the bot: %s", what, at, err),
 			"have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+") of serve, with the path as it is; or use one Request URL for all, the one for events, and write it on "+settings)
 	default:
 		d.fail(cli.ExitFailed, fmt.Sprintf("%s can't be reached: %s", at, err), "start serve, and have the address lead to COUNTERSIGN_HTTP_ADDR ("+env.HTTPAddr+")")

@@ -41,7 +41,7 @@ func (d *Doctor) model(ctx context.Context, env config.Env, policy *approvers.Po
 			d.fail(cli.ExitFailed, err.Error(), "check OPENAI_BASE_URL and the network")
 			return
 		case !t.Called:
-			d.warn(name+" answers, but with text instead of the call of a tool that it was asked for", "use a model that can call tools: without them an agent can only talk")
+			d.warn(name+" answers with text, although it was asked to call a tool", "use a model that can call tools: otherwise, an agent can only talk")
 		case t.Took > slowModel:
 			d.warn(name+" calls tools, and takes "+t.Took.Round(time.Second).String()+" for a small question", "people wait that long for each step")
 		default:

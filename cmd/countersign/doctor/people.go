@@ -72,7 +72,7 @@ func (d *Doctor) role(role approvers.Role, able map[approvers.PersonID]string, m
 		d.fail(cli.ExitNo, fmt.Sprintf("%s: %d have to agree, and only %d can decide (%s)", role.Title, needed, len(able), strings.Join(names, ", ")),
 			"add members to the role, or ask for fewer of them")
 	case more:
-		d.ok("%s: %d people and more can decide", role.Title, len(able))
+		d.ok("%s: at least %d people can decide", role.Title, len(able))
 	default:
 		d.ok("%s: %s can decide (%s)", role.Title, cli.Count(len(able), "member"), strings.Join(names[:min(len(names), 6)], ", "))
 	}
@@ -139,7 +139,7 @@ func (g *slackRegister) person(ctx context.Context, user, of string, able map[ap
 		g.people[user] = who
 	}
 	if who.ID == "" {
-		return []memberProblem{{user + of + " is nobody in this workspace", "write another user id into the policy: it is in the person's profile, under Copy member ID"}}, nil
+		return []memberProblem{{user + of + " is not a person in this workspace", "write another user id into the policy: it is in the person's profile, under Copy member ID"}}, nil
 	}
 	return checkAuthority(who, user+of, able), nil
 }

@@ -73,7 +73,7 @@ func (d *Doctor) rotatingToken(ctx context.Context, env config.Env) string {
 		d.fail(cli.ExitUsage, err.Error(), "or set SLACK_CLIENT_ID and SLACK_CLIENT_SECRET to the earlier values")
 		return ""
 	case err != nil:
-		d.warn("the stored bot token can't be read, so Slack is not checked: "+err.Error(), "mend the findings about the store first")
+		d.warn("the stored bot token can't be read, so Slack is not checked: "+err.Error(), "correct the findings about the store first")
 		return ""
 	case token == "" && env.BotToken != "":
 		d.ok("the bot has no token of its own yet: the doctor uses SLACK_BOT_TOKEN, and serve gets a token when it starts")
@@ -143,11 +143,11 @@ func (d *Doctor) clock(in installation.App, transport config.Transport, policy *
 	switch {
 	case !in.Dated:
 	case skew.Abs() >= badSkew && transport == config.HTTPMode:
-		d.fail(cli.ExitNo, what+": its requests count as old, and are refused", "set the clock, such as with NTP")
+		d.fail(cli.ExitNo, what+": the bot refuses Slack's requests as too old", "set the clock, such as with NTP")
 	case skew.Abs() >= badSkew && policy != nil && slices.ContainsFunc(policy.Clients, func(c approvers.Client) bool { return c.Webhook != nil }):
 		d.fail(cli.ExitNo, what+": receivers of webhooks refuse messages with such a time", "set the clock, such as with NTP")
 	case skew.Abs() >= oddSkew:
-		d.warn(what, "set the clock, such as with NTP: deadlines and the history go by it")
+		d.warn(what, "set the clock, such as with NTP: deadlines and the history use this clock")
 	default:
 		d.ok("this machine's clock agrees with Slack's")
 	}
@@ -186,7 +186,7 @@ func (d *Doctor) scopes(in installation.App, app string, policy *approvers.Polic
 	}
 	if len(more) > 0 {
 		d.warn(fmt.Sprintf("the bot token has scopes that it does not need: %s", strings.Join(more, ", ")),
-			"remove what nothing else uses on "+settingsPage(app, "oauth")+", and reinstall the app")
+			"remove those that nothing else uses on "+settingsPage(app, "oauth")+", and reinstall the app")
 	}
 }
 

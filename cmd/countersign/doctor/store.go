@@ -35,14 +35,14 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		put = "restore a backup: docs/postgres.md"
 	} else if d.diskSpace(filepath.Dir(path)); missing(path) {
 		if err := writable(filepath.Dir(path)); err != nil {
-			d.fail(cli.ExitUsage, fmt.Sprintf("%s is not there and can't be made: %s", path, err), "make the directory, or name another file with COUNTERSIGN_STORE")
+			d.fail(cli.ExitUsage, fmt.Sprintf("%s does not exist and can't be created: %s", path, err), "create the directory, or name another file with COUNTERSIGN_STORE")
 			return
 		}
 		if err := audit.MayCreate(path, env.Audit.Heads); err != nil {
 			d.fail(cli.Code(err), err.Error(), "")
 			return
 		}
-		d.ok("%s is not there yet: serve makes it", path)
+		d.ok("%s does not exist yet: serve creates it", path)
 		return
 	}
 	db, err := d.OpenStore(ctx, env)
@@ -81,7 +81,7 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 			d.fail(cli.ExitNo, older.Error(), "")
 			return
 		}
-		d.ok("%s is whole, and nobody holds it", path)
+		d.ok("%s is not damaged, and no process holds it", path)
 		d.refused(refused)
 	}
 }
@@ -133,7 +133,7 @@ func (d *Doctor) diskSpace(dir string) {
 	switch {
 	case !ok:
 	case free < cli.DiskFull:
-		d.fail(cli.ExitFailed, fmt.Sprintf("the disk below %s has %d MB left", dir, free>>20), "free some space: where nothing can be written nothing is decided, and nothing runs")
+		d.fail(cli.ExitFailed, fmt.Sprintf("the disk below %s has %d MB left", dir, free>>20), "free some space: on a full disk, nothing is decided and nothing runs")
 	case free < diskLow:
 		d.warn(fmt.Sprintf("the disk below %s has %d MB left", dir, free>>20), "free some space soon")
 	default:

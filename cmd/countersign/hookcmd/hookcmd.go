@@ -272,7 +272,7 @@ func apply(cmd *cobra.Command, c setup.Change, yes bool, nothing string) error {
 func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [AGENT]",
-		Short: "Finds what lets a coding agent's calls run without being asked about",
+		Short: "Finds settings that let a coding agent's calls run without approval",
 		Long: `Examines the settings of the agents for the user and for this folder, and asks the gateway whether it knows the token.
 If Claude Code has hooks, runs "claude --version", because old versions don't know all events of the hooks.
 

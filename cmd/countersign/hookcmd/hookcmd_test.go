@@ -323,7 +323,7 @@ func TestExitCodes(t *testing.T) {
 		{"claude-code --later 1s", 2, "unknown flag"},
 		{"claude-code PreToolUse", 2, "takes flags only"},
 		{"copilot", 2, "needs EVENT"},
-		{"claude-code", 2, "not the JSON"},
+		{"claude-code", 2, "not the expected JSON"},
 		{"vim", 2, "unknown command"},
 		{"install vim", 2, "not an agent"},
 		{"install", 2, "needs AGENT"},

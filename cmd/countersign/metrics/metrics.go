@@ -44,7 +44,7 @@ type Metrics struct {
 	runs         *prometheus.CounterVec
 	operator     *prometheus.CounterVec
 	answers      *prometheus.HistogramVec
-	calls        *prometheus.CounterVec   // calls of Slack's Web API
+	calls        *prometheus.CounterVec   // calls to Slack's Web API
 	httpRequests *prometheus.CounterVec   // Slack's HTTP requests
 	callers      *prometheus.CounterVec   // HTTP requests of other agents
 	asked        *prometheus.CounterVec   // requests for approval of other agents' calls
@@ -85,17 +85,17 @@ func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 			Buckets: []float64{.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600},
 		}, []string{"since"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "countersign_slack_calls_total", Help: "Calls of Slack's Web API: answered, limited, failed, or put off without being made.",
+			Name: "countersign_slack_calls_total", Help: "Calls to Slack's Web API: answered, limited, failed, or put off without being made.",
 		}, []string{"method", "outcome"}),
 	}
 	m.httpRequests = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "countersign_slack_requests_total", Help: "HTTP requests at the address for Slack's requests, by the status of the answer.",
+		Name: "countersign_slack_requests_total", Help: "HTTP requests at the address for Slack's requests, by response status.",
 	}, []string{"status"})
 	m.webhooks = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "countersign_webhook_deliveries_total", Help: "Deliveries to the webhooks of other agents.",
 	}, []string{"client", "outcome"})
 	m.callers = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "countersign_gateway_requests_total", Help: "HTTP requests of other agents, by client, operation and status of the answer.",
+		Name: "countersign_gateway_requests_total", Help: "HTTP requests of other agents, by client, operation and response status.",
 	}, []string{"client", "operation", "status"})
 	m.asked = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "countersign_gateway_approvals_total", Help: "Requests for the approval of other agents' calls that came to an end, by client and last state.",
@@ -115,10 +115,10 @@ func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 		Buckets: []float64{.1, .25, .5, 1, 2, 5, 10, 30, 120, 600},
 	})
 	m.models = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "countersign_model_calls_total", Help: "Calls of the model: answered, interrupted, or why they failed. A failed call is tried again where that may help.",
+		Name: "countersign_model_calls_total", Help: "Calls to the model: answered, interrupted, or why they failed. A failed call is tried again where that may help.",
 	}, []string{"agent", "outcome"})
 	m.modelTook = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "countersign_model_call_seconds", Help: "Time until the model's whole answer was there.",
+		Name: "countersign_model_call_seconds", Help: "Time until the model's full answer arrived.",
 		Buckets: []float64{.5, 1, 2, 5, 10, 20, 40, 80, 160, 320},
 	}, []string{"agent"})
 	m.tokens = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -254,7 +254,7 @@ func (m *Metrics) waited(e workflow.Event, state string, observe func(prometheus
 	}
 }
 
-// CountModel counts one call of the model.
+// CountModel counts one call to the model.
 func (m *Metrics) CountModel(c agent.ModelCall) {
 	m.models.WithLabelValues(c.Agent, c.Outcome).Inc()
 	if c.Outcome == "answered" {
@@ -383,7 +383,7 @@ var (
 	serverUp       = prometheus.NewDesc("countersign_server_up", "1 while an MCP server of the policy is connected.", []string{"server"}, nil)
 	serverTools    = prometheus.NewDesc("countersign_server_tools", "Tools that an MCP server offered when it was listed last.", []string{"server"}, nil)
 	serverRestarts = prometheus.NewDesc("countersign_server_restarts_total", "Connections to an MCP server after the first one. The count starts again when the bot starts or the server's entry in the policy changes.", []string{"server"}, nil)
-	serverCalls    = prometheus.NewDesc("countersign_server_calls_total", "Calls of tools of MCP servers: answered, failed, or unknown.", []string{"server", "outcome"}, nil)
+	serverCalls    = prometheus.NewDesc("countersign_server_calls_total", "Calls to tools of MCP servers: answered, failed, or unknown.", []string{"server", "outcome"}, nil)
 	toolsBlocked   = prometheus.NewDesc("countersign_tools_blocked", "Tools of a source that are not what the operator pinned.", []string{"source"}, nil)
 )
 

@@ -27,7 +27,7 @@ func Check(history StoredCalls) *cobra.Command {
 	var fixtures, against string
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "What is wrong with the environment and the policy, and who approves what",
+		Short: "Checks the environment and the policy, and prints who approves which calls",
 		Long: `Reads the environment and the policy file (FILE, or COUNTERSIGN_POLICY) and prints everything that is wrong, with file,
 line and column and what to write instead; then the tools that need confirmation, and who can approve each.
 

@@ -72,22 +72,22 @@ Exit codes: 0 it would run, or be asked about · 1 it would be refused, or its a
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.policy, "policy", "", "the policy file; COUNTERSIGN_POLICY without it")
+	f.StringVar(&o.policy, "policy", "", "the policy file; default: COUNTERSIGN_POLICY")
 	cli.PathFlags(f, "policy")
 	f.StringVar(&o.tool, "tool", "", "the tool that is called")
 	f.StringVar(&o.args, "args", "{}", "its arguments, as JSON")
-	f.StringSliceVar(&o.requester, "requester", nil, "the user ids of the people who ask, such as U0100; nobody in particular without it")
+	f.StringSliceVar(&o.requester, "requester", nil, "the user ids of the people who ask, such as U0100; default: nobody in particular")
 	f.StringSliceVar(&o.author, "author", nil, "user ids of others who wrote in the conversation: from high risk on they can't approve either")
 	f.StringVar(&o.client, "client", "", "another agent that asks, by its name in the policy's clients")
 	f.StringVar(&o.mode, "mode", string(approvers.DecideMode), "with --client: decide (the client runs the tool) or execute")
 	f.StringVar(&o.actsFor, "on-behalf-of", "", "with --client: the user id of the person for whom the client says that it acts")
 	f.BoolVar(&o.proven, "proven", false, "with --on-behalf-of: an access token proves that the client acts for this person")
-	f.StringVar(&o.agent, "agent", "", "the agent; the policy's first without it")
+	f.StringVar(&o.agent, "agent", "", "the agent; default: the policy's first agent")
 	f.StringVar(&o.channel, "channel", "", "the channel's id, as conversation.channel has it")
 	f.BoolVar(&o.dm, "dm", false, "it is asked for in a direct message")
-	f.StringVar(&o.at, "at", "", "when, such as 2026-12-24T18:00:00+01:00; now without it")
+	f.StringVar(&o.at, "at", "", "the time of the call, such as 2026-12-24T18:00:00+01:00; default: now")
 	f.BoolVar(&o.observed, "observed", false, "sum up what the observe mode saw, from the store (COUNTERSIGN_STORE)")
-	cli.SpanFlag(f, &o.since, "since", "with --observed: only what was seen in this time until now, such as 24h or 30d")
+	cli.SpanFlag(f, &o.since, "since", "with --observed: only the calls of the last hours or days, such as 24h or 30d")
 	return cmd
 }
 
@@ -181,7 +181,7 @@ func callOf(p *approvers.Policy, tools *agent.Registry, x config.Fixture, now ti
 	if a, ok := p.Agent(x.Agent); x.Agent != "" && !ok {
 		return approvers.Call{}, cli.Misused("the policy has no agent %q", x.Agent)
 	} else if ok && !a.Offers(x.Tool) {
-		return approvers.Call{}, cli.AnswerNo("the agent %s is not offered %s, so a call of it is refused", a.Name, x.Tool)
+		return approvers.Call{}, cli.AnswerNo("the agent %s is not offered %s, so the call is refused", a.Name, x.Tool)
 	}
 	c, err := plainCall(p, tools, x, now)
 	if err != nil {
@@ -221,11 +221,11 @@ func callOfClient(p *approvers.Policy, tools *agent.Registry, x config.Fixture, 
 	tool, known := tools.Tool(x.Tool)
 	switch {
 	case !client.MayUse(p, x.Tool) || known && tool.Asks:
-		return approvers.Call{}, cli.AnswerNo("the policy does not let the client %s ask for %s, so a call of it is refused", client.Name, x.Tool)
+		return approvers.Call{}, cli.AnswerNo("the policy does not let the client %s ask for %s, so the call is refused", client.Name, x.Tool)
 	case x.Proven && (client.OAuth == nil || client.OAuth.Person == ""):
 		return approvers.Call{}, cli.AnswerNo("the client %s has no oauth with person in the policy, so a token that names a person is refused", client.Name)
 	case !known && x.Mode == approvers.ExecuteMode:
-		return approvers.Call{}, cli.AnswerNo("there is no tool %s that Countersign could run, so a call of it is refused", x.Tool)
+		return approvers.Call{}, cli.AnswerNo("there is no tool %s that Countersign could run, so the call is refused", x.Tool)
 	}
 	x.Agent = client.Agent
 	c, err := plainCall(p, tools, x, now)

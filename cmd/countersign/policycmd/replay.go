@@ -115,7 +115,7 @@ type replayed struct {
 	alike      []*alike
 }
 
-// alike is a group of stored calls of one tool with the same differences and reasons. A history can have thousands of
+// alike is a group of stored calls to one tool with the same differences and reasons. A history can have thousands of
 // such calls.
 type alike struct {
 	tool        string
@@ -186,7 +186,7 @@ func (r *replayed) unknownTool(x config.Fixture) *check.Unknown {
 	return other
 }
 
-// unknownReason is a part of the first reason in the plan of a call of an unknown tool. The plans of other tools have
+// unknownReason is a part of the first reason in the plan of a call to an unknown tool. The plans of other tools have
 // no such reason.
 const unknownReason = "the policy does not know"
 

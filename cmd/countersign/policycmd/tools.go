@@ -59,7 +59,7 @@ Exit codes: 0 every tool is as pinned · 1 a tool is new, drifted, refused or go
 		},
 	}
 	f := cmd.Flags()
-	cmd.PersistentFlags().StringVar(&o.policy, "policy", "", "the policy file; COUNTERSIGN_POLICY without it")
+	cmd.PersistentFlags().StringVar(&o.policy, "policy", "", "the policy file; default: COUNTERSIGN_POLICY")
 	cli.PathFlags(cmd.PersistentFlags(), "policy")
 	cmd.PersistentFlags().StringVar(&o.source, "source", "", "only the tools of this server or OpenAPI file, by its name in the policy")
 	f.BoolVar(&o.json, "json", false, "print JSON: a list with one object for each tool")
@@ -241,7 +241,7 @@ func areCount(n int, noun string) string {
 func (s toolReport) printLeft(out io.Writer, source string) {
 	for i, l := range s.LeftOutOf(source) {
 		if i == 0 {
-			fmt.Fprintln(out, "\nNot offered, or not as it is written:")
+			fmt.Fprintln(out, "\nProblems with tool definitions:")
 		}
 		fmt.Fprintf(out, "  %s: %s\n", catalog.NameInPolicy(l.Source), l.Reason)
 	}

@@ -30,7 +30,7 @@ func toolsPinCommand(o *toolsOptions) *cobra.Command {
 	var p pinOptions
 	cmd := &cobra.Command{
 		Use:   "pin [NAME…]",
-		Short: "Lets new and changed tools be called, as they are now",
+		Short: "Pins new and changed tools, so that they can be called",
 		Long: `Asks the policy's servers what they offer, and lists what is new and what changed since it was pinned, with the changes. After your
 confirmation, the command writes countersign.lock beside the policy: the definitions, with who pinned them. A running bot loads the file within seconds.
 "countersign tools show NAME" prints a definition; for tools that you name here, new definitions are printed too.
@@ -124,10 +124,10 @@ func (s toolReport) pin(cmd *cobra.Command, names []string, source string, o pin
 	}
 	if len(changes)+len(pruned) == 0 {
 		if len(gone)+len(refused)+len(s.LeftOut) > 0 {
-			fmt.Fprintln(out, "\nNothing was pinned: what is offered is as it was.")
+			fmt.Fprintln(out, "\nNothing was pinned: the offered tools have not changed.")
 			return nil
 		}
-		fmt.Fprintln(out, "Nothing has to be pinned: everything is as it was.")
+		fmt.Fprintln(out, "Nothing has to be pinned: no tool has changed.")
 		return nil
 	}
 	if err := confirmPins(cmd, len(changes), len(pruned), o.yes); err != nil {

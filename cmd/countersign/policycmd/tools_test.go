@@ -352,11 +352,11 @@ func TestToolsThatAreLeftOut(t *testing.T) {
 	write(t, b.path, fmt.Appendf(nil, "%sservers:\n  crm: {url: %q, allow: [127.0.0.1]}\nopenapi:\n  it: {file: api.yaml}\n", boxPolicy, url))
 
 	says(send, look, bare)
-	left := []string{"Not offered", "crm: ", "crm.bare", "it: ", "POST /b (b) was left out: the body is multipart/form-data"}
+	left := []string{"Problems with tool definitions:", "crm: ", "crm.bare", "it: ", "POST /b (b) was left out: the body is multipart/form-data"}
 	b.expect(cli.ExitNo, nil, append(left, "crm.look, crm.send")...)
 	b.expect(cli.ExitDone, argsOf("pin --all --yes"), left...)
 	b.expect(cli.ExitDone, nil, left...)
-	if said := b.expect(cli.ExitDone, argsOf("pin --all --yes"), append(left, "Nothing was pinned: what is offered is as it was.")...); strings.Contains(said, "everything is as it was") {
+	if said := b.expect(cli.ExitDone, argsOf("pin --all --yes"), append(left, "Nothing was pinned: the offered tools have not changed.")...); strings.Contains(said, "no tool has changed") {
 		t.Errorf("something was left out:\n%s", said)
 	}
 	if said := b.expect(cli.ExitDone, argsOf("--source it"), "was left out"); strings.Contains(said, "crm.bare") {

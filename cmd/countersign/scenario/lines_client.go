@@ -48,7 +48,7 @@ func (p *player) askAs(ctx context.Context, name, tool, args string) error {
 	return err
 }
 
-// goOnAs reads the decision about the client's newest call of a tool. If the call was approved, the client claims the
+// goOnAs reads the decision about the client's newest call to a tool. If the call was approved, the client claims the
 // call, runs the tool and reports the result.
 func (p *player) goOnAs(ctx context.Context, name, tool, result string) error {
 	c, err := p.demo.Gateway(name)

@@ -224,7 +224,7 @@ func (p *player) settle(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for the consequences: %w", ctx.Err())
+			return fmt.Errorf("the consequences did not appear in time: %w", ctx.Err())
 		case <-p.demo.Ended():
 			if p.demo.Interrupted() {
 				continue

@@ -13,7 +13,7 @@ func TestScenarioErrors(t *testing.T) {
 		{"nothing", "# only words\n", "nobody does anything"},
 		{"no place", "Sam: hello\n", "must name the place"},
 		{"expectation first", "  hello\n", "before anybody did anything"},
-		{"no reason", "Sam in #support: hi\nTeo rejects issue_refund\n", "say it in full: \"Teo rejects issue_refund: too much\""},
+		{"no reason", "Sam in #support: hi\nTeo rejects issue_refund\n", "incomplete line; write \"Teo rejects issue_refund: too much\""},
 		{"no change", "Sam in #support: hi\nTeo modifies issue_refund: less\n", "name the field"},
 		{"no sense", "Sam in #support: hi\nTeo dances\n", "is none of"},
 		{"no policy", "Sam in #support: hi\nPolicy: other.yaml\n", "the policy comes first"},

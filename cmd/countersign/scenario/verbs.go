@@ -49,7 +49,7 @@ type click struct {
 	verb
 	who    string
 	tool   string
-	like   string // words that distinguish the call from other calls of the same tool
+	like   string // words that distinguish the call from other calls to the same tool
 	person string // the person in place of NAME
 	label  string // the button's label
 	text   string // the text after the colon
@@ -102,7 +102,7 @@ func (f clickForm) read(text string) (click, error) {
 		do.label = part("label")
 	}
 	if f.needs != "" && do.text == "" {
-		return do, fmt.Errorf("say it in full: \"%s: %s\"", text, f.needs)
+		return do, fmt.Errorf("incomplete line; write \"%s: %s\"", text, f.needs)
 	}
 	if f.named && do.text != "" && !strings.Contains(do.text, "=") {
 		return do, fmt.Errorf("name the field: \"%s: %s\"", strings.TrimSuffix(text, ": "+do.text), "amount=20")

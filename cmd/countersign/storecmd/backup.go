@@ -84,7 +84,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	case err == nil && !force:
 		return cli.Misused("%s already exists; name another file, or replace it with --force", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return cli.CouldNot("%s can't be looked at: %w", path, err)
+		return cli.CouldNot("%s can't be examined: %w", path, err)
 	}
 	var c copied
 	err := cli.WholeFile(path, func(f *os.File) error {

@@ -211,7 +211,7 @@ func (c *Copy) carry() error {
 		case err == nil && bytes.Equal(there, text):
 			continue
 		case err == nil && (!file.longer || !bytes.HasPrefix(text, there)):
-			return cli.Misused("%s is not %s of %s, and has another content than %s: move it away, and keep it", file.to, file.what, c.from, file.from)
+			return cli.Misused("%s is not %s of %s, and differs from %s: move it away, and keep it", file.to, file.what, c.from, file.from)
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return cli.CouldNot("%s can't be read: %w", file.what, err)
 		}

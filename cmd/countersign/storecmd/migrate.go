@@ -15,8 +15,8 @@ func migrateCommand() *cobra.Command {
 	var dry bool
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Makes or updates the tables in a PostgreSQL database",
-		Long: `Makes the tables that this version of the program needs in an empty database, or updates older tables. Each step is a transaction; a step that fails changes nothing.
+		Short: "Creates or updates the tables in a PostgreSQL database",
+		Long: `Creates the tables that this version of the program needs in an empty database, or updates older tables. Each step is a transaction; a step that fails changes nothing.
 serve does this itself in an empty database, and with COUNTERSIGN_MIGRATE=auto in every database. It needs the role that owns the tables: docs/postgres.md.
 
 Replicas of the previous version keep working on the updated tables, unless a step needs a newer program. Then the command names the replicas that are too old, changes

@@ -30,7 +30,7 @@ func salvageCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "salvage FILE|ADDRESS --to STORE",
-		Short: "Makes a new store from everything that can be read of a damaged one",
+		Short: "Creates a new store from everything that can be read of a damaged one",
 		Long: `Reads a damaged store, a file or a PostgreSQL database, and writes everything that can still be read into a new store. It lists what is missing, and what follows. The damaged
 store is only read. No bot may use it meanwhile. STORE is written as in COUNTERSIGN_STORE; it must be empty, or a file that does not exist.
 

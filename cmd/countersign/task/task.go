@@ -173,4 +173,4 @@ func (t Task[O]) Handle(ctx context.Context, w Env, options json.RawMessage) err
 }
 
 // ErrSkew means that the command and the bot have different versions.
-var ErrSkew = errors.New("the bot does not know this")
+var ErrSkew = errors.New("the bot does not know this task")

@@ -17,7 +17,7 @@ const conversations = "testdata/conversations.txt"
 //
 //	=  begins a conversation, with a shop of its own
 //	-  names a tool that is not offered
-//	!  names a tool, and the result of the next call of this tool, which then
+//	!  names a tool, and the result of the next call to this tool, which then
 //	   does not run. If "run" and arguments replace the result, the tool
 //	   runs with these arguments, as if an approver had changed them
 //	>  is a message of a person (\n is a line break)

@@ -26,7 +26,7 @@ type Tool struct {
 	Effect      string
 	Title       string // the tool's name for people
 	Destroys    bool   // the tool overwrites or removes something, or can't be undone
-	Settles     bool   // a second call with the same arguments changes nothing more, even with another key
+	Settles     bool   // idempotent by arguments: a repeated call changes nothing, even with another key
 	Outside     bool   // the tool reaches people or companies outside the shop
 	// Run checks the arguments, acts under the idempotency key and returns the
 	// result as JSON. The key of a reading tool is ignored. An error's text is

@@ -28,7 +28,7 @@ type method struct {
 	noToken bool // the method needs no token, because the arguments identify the app
 }
 
-// call is one call of a method.
+// call is one call to a method.
 type call struct {
 	arguments
 	base          string // the URL by which the caller reaches this server
@@ -93,7 +93,7 @@ func (s *Server) methods() map[string]method {
 	}
 }
 
-// webAPI answers the calls of Slack's Web API.
+// webAPI answers the calls to Slack's Web API.
 type webAPI struct {
 	*core
 	scopes  *scopes

@@ -44,8 +44,8 @@ func (ctl *Controls) ClearFaults() {
 	ctl.webAPI.rates.set(false)
 }
 
-// IssueRefreshToken makes a new refresh token of an app with token rotation, as Slack does when an administrator installs
-// the app again.
+// IssueRefreshToken creates a new refresh token of an app with token rotation, as Slack does when an administrator
+// installs the app again.
 func (ctl *Controls) IssueRefreshToken() string {
 	ctl.mu.Lock()
 	defer ctl.mu.Unlock()

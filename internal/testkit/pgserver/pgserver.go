@@ -76,7 +76,7 @@ func New(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// Start makes a new database cluster and starts a server on the cluster. Settings have the form name=value. On Linux,
+// Start creates a new database cluster and starts a server on the cluster. Settings have the form name=value. On Linux,
 // the server ends when this process ends.
 func Start(bin string, settings ...string) (*Server, error) {
 	s, err := newServer(bin, settings)
@@ -97,7 +97,7 @@ func Start(bin string, settings ...string) (*Server, error) {
 	return s, s.Run()
 }
 
-// Standby makes a synchronous standby of the server, at the given port. Port 0 means any free port. When the standby
+// Standby creates a synchronous standby of the server, at the given port. Port 0 means any free port. When the standby
 // runs, the server's commits wait for the standby. The server needs the settings wal_level=replica and max_wal_senders.
 func (s *Server) Standby(port int) (*Server, error) {
 	x, err := newServer(s.bin, s.settings)
@@ -203,7 +203,7 @@ func (s *Server) Archive() error {
 	return s.Run()
 }
 
-// BaseBackup makes a base backup for RestoreTo. The server must have an archive.
+// BaseBackup creates a base backup for RestoreTo. The server must have an archive.
 func (s *Server) BaseBackup() error {
 	to := filepath.Join(s.dir, "base")
 	if out, err := s.Tool("pg_basebackup", "-D", to, "-c", "fast", "--no-sync").CombinedOutput(); err != nil {

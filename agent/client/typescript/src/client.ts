@@ -158,7 +158,7 @@ export class Countersign {
         if (request.status === "succeeded") return sentence(request);
         if (request.status !== "approved") throw new Refusal(sentence(request), request.status, request.id);
         args = request.decision?.type === "edit" ? request.decision.args_json ?? "" : object(call.args);
-        if ((await sha256(args)) !== request.args_sha256) throw new Error("the gateway approved other arguments than those that it returned");
+        if ((await sha256(args)) !== request.args_sha256) throw new Error("the arguments do not match the hash that the gateway approved");
       } while (!(await this.#claim(request, options.signal)));
     } catch (err) {
       throw refusal(err);
@@ -192,8 +192,8 @@ export class Countersign {
       if (err instanceof Problem && err.problem === "not_approved" && err.requestStatus === "pending") return false;
       // With the problem "unavailable", the gateway may have stored the claim.
       if ((err instanceof Problem && err.problem && err.problem !== "unavailable") || notSent(err)) throw err;
-      await this.#report(request.id, "failed", "The tool did not run, because the answer to the claim was lost.");
-      throw new Error("the answer to the claim was lost, so the tool did not run", { cause: err });
+      await this.#report(request.id, "failed", "The tool did not run, because the response to the claim was lost.");
+      throw new Error("the response to the claim was lost, so the tool did not run", { cause: err });
     }
   }
 
@@ -257,7 +257,7 @@ export class Countersign {
       throw new Problem(res.status, problem, p.detail || p.title || res.statusText, Number(res.headers.get("retry-after")) || 0, p.id, p.request_status);
     }
     const body = (kind === "application/json" ? parse(raw) : {}) as Partial<Request>;
-    if (!body.id || !body.status || !body.args_sha256) throw new WrongAnswer("the answer is not a request; is the address that of a gateway?");
+    if (!body.id || !body.status || !body.args_sha256) throw new WrongAnswer("the response is not a request; is this the URL of a gateway?");
     return { body: body as Request, etag: res.headers.get("etag") ?? "" };
   }
 }
@@ -307,7 +307,7 @@ function parse(raw: string): unknown {
   try {
     return JSON.parse(raw);
   } catch {
-    throw new WrongAnswer("the gateway's answer is not valid JSON");
+    throw new WrongAnswer("the gateway's response is not valid JSON");
   }
 }
 
@@ -354,7 +354,7 @@ export function sentence(r: Request): string {
       if (r.disposition !== "outcome-unknown") break;
       return `It is not known whether the call was decided, or ran${why}`;
     case "observed":
-      return `The call did not run, because the policy only observes calls of this tool${why}`;
+      return `The call did not run, because the policy only observes calls to this tool${why}`;
   }
   return `The call did not run${why}`;
 }

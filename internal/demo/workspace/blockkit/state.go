@@ -34,7 +34,7 @@ func (s State) Set(p Placed, value object) {
 	s[p.BlockID][p.ActionID()] = value
 }
 
-// Clone returns a copy. Later calls of Set do not change the copy.
+// Clone returns a copy. Later calls to Set do not change the copy.
 func (s State) Clone() State {
 	out := make(State, len(s))
 	for block, actions := range s {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Faults returns the delivery faults that are switched on. Each call of a method uses up one fault.
+// Faults returns the delivery faults that are switched on. Each call to a method uses up one fault.
 type Faults interface {
 	// Delivery returns the fault for the first attempt of a delivery. kind is events_api, interactive or
 	// slash_commands.
