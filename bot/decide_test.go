@@ -160,7 +160,7 @@ func TestModifyTooLongToWarn(t *testing.T) {
 	if out := h.submits("teo", opened, map[string]any{"arg.reason": long + "\u200b", "arg.note": long}); out["ok"] != true {
 		t.Fatalf("%v", out)
 	}
-	told := h.finds("teo", "#support-approvals", "", "Your change is not an approval: it has characters that can't be seen, and the form did not warn you of them. Decide on the new card.")
+	told := h.finds("teo", "#support-approvals", "", "Your change is not an approval: it has characters that can't be seen, and the form did not warn you of them. After you submit it, decide on the new card.")
 	if !told.Ephemeral {
 		t.Errorf("everybody is told: %s", told.Text)
 	}

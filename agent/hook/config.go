@@ -102,7 +102,7 @@ func readToken(path string) (string, error) {
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("others can read the token in %s; run: chmod 600 %s", path, path)
 	case info.Size() > 4096:
-		return "", fmt.Errorf("%s is too long for a token", path)
+		return "", fmt.Errorf("the file %s is larger than 4,096 bytes, so it can't be a token file", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

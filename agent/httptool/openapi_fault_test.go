@@ -38,7 +38,7 @@ func TestFaultyFiles(t *testing.T) {
 		{"nothing", "", "", "is not an OpenAPI description"},
 		{"a list", "[1]", "", "is not an OpenAPI description"},
 		{"no YAML", "a: [", "", "is neither JSON nor YAML"},
-		{"Swagger", "swagger: '2.0'\n", "", "is of version 2 (Swagger)"},
+		{"Swagger", "swagger: '2.0'\n", "", "uses OpenAPI 2 (Swagger)"},
 		{"a later version", "openapi: 4.0.0\n", "", `is of OpenAPI version "4.0.0"`},
 		{"a version of a number", "openapi: 3.1\ninfo: {title: x, version: 1}\npaths: {}\n", "", ""},
 		{"a key twice", head + "  /a: {}\n  /a: {}\n", "", "twice"},

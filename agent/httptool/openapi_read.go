@@ -60,7 +60,7 @@ func readDocument(c config.OpenAPI) (d *document, invalid string, err error) {
 	version, _ := root["openapi"].(string)
 	switch {
 	case root["swagger"] != nil:
-		return nil, "", errors.New("is of version 2 (Swagger); convert it to OpenAPI 3")
+		return nil, "", errors.New("uses OpenAPI 2 (Swagger); convert it to OpenAPI 3")
 	case strings.HasPrefix(version, "3.0"):
 	case strings.HasPrefix(version, "3.1"):
 	default:

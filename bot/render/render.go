@@ -23,7 +23,7 @@ func DrawHome(v wording.View, tab home.Tab) (block.Rendered, []byte, error) {
 	return drawAs(v, func(v wording.View) block.Rendered { return home.Draw(v, tab) })
 }
 
-// drawAs draws a view twice: first to find the fingerprint, and then with the fingerprint in the buttons.
+// drawAs draws a view twice: first to compute the fingerprint, and then with the fingerprint in the buttons.
 func drawAs(plain wording.View, draw func(wording.View) block.Rendered) (block.Rendered, []byte, error) {
 	var err error
 	if plain.Print, err = fingerprint(plain, draw); err != nil {

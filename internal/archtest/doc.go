@@ -8,7 +8,9 @@
 //
 // The number of methods of a type is limited, so that a reader can remember them (methods_test.go).
 //
-// Each log line has the ids of its subject, and gets the context, from which it has the trace's id (logs_test.go).
+// Each log call passes the ids of its subject. If a context is in scope, the call also passes the context, which
+// supplies the trace's id (logs_test.go).
 //
-// A new package needs an entry in layers (rules_test.go), or the test fails.
+// A package that is not in layers belongs to the layer of its nearest listed parent (rules_test.go). Outside of
+// internal, a package without such a parent fails the test.
 package archtest

@@ -44,8 +44,8 @@ func (r *release) deployment() error {
 // unstamped matches the two versions in the repository's Chart.yaml.
 var unstamped = regexp.MustCompile(`(?m)^(version|appVersion): 0\.0\.0$`)
 
-// stampChart writes a Chart.yaml with the version of the release, and returns its path. The chart's image has this
-// version, too.
+// stampChart writes a Chart.yaml with the version of the release, and returns its path. stampChart sets version and
+// appVersion. appVersion is the default tag of the chart's container image.
 func (r *release) stampChart() (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.dir, deployFolder, "helm/countersign/Chart.yaml"))
 	if err != nil {

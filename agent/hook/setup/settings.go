@@ -144,8 +144,11 @@ const (
 // folder is the project's folder.
 func NewTarget(agent hook.Agent, scope Scope, home, folder string, getenv func(string) string) (Target, error) {
 	f, ok := forms[agent.Name]
-	if !ok || scope != User && scope != Project {
-		return Target{}, fmt.Errorf("there are no settings of %q for the scope %q", agent.Name, scope)
+	switch {
+	case !ok:
+		return Target{}, fmt.Errorf("%q is not an agent whose settings can be changed", agent.Name)
+	case scope != User && scope != Project:
+		return Target{}, fmt.Errorf("%q is not a scope of settings: choose %s or %s", scope, User, Project)
 	}
 	if home == "" {
 		return Target{}, errors.New("the home folder is not known")

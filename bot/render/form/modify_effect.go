@@ -83,7 +83,7 @@ func (s ClickTarget) EditEffect(who approvers.Identity, tool workflow.Tool, args
 	}
 	why := block.Say("Your change is not an approval: " + s.whyNoApproval(who, alone, partly, unwarned) + ". ")
 	if _, denied := alone.Authority(s.Policy, who); denied == nil {
-		return EditEffect{Submit: submitOnly, Lines: []*block.RichText{why.Say("Decide on the new card.")}}
+		return EditEffect{Submit: submitOnly, Lines: []*block.RichText{why.Say("After you submit it, decide on the new card.")}}
 	}
 	submit := "Send to " + next
 	if block.Width(submit) > slackapi.MaxModalTitle {

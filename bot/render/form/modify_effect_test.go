@@ -51,8 +51,8 @@ func TestModifyEffect(t *testing.T) {
 		"at a later stage":      {r: later, policy: stagesFor("issue_refund", both...), who: kenji, submit: "Send to Team Lead", says: "a changed call starts again with Team Lead, and you are not in that role. It goes to Team Lead."},
 		"others follow":         {r: staged(both...), policy: stagesFor("issue_refund", both...), who: teo, submit: "Change and approve", says: "Then it waits for Finance Director."},
 		"a long title":          {r: later, policy: titled(stagesFor("issue_refund", both...), "Team Lead of the Night Shift"), who: kenji, submit: "Change and send on", says: "It goes to Team Lead of the Night Shift."},
-		"too long to show":      {r: bottest.Request(`{"order_id":"ORD-1","amount":1,"reason":"` + strings.Repeat("x", 3001) + `"}`), policy: above(), who: teo, submit: "Change without approving", says: "part of it is too long to show here. Decide on the new card."},
-		"a preview to be made":  {r: previewed, policy: above(both...), who: teo, amount: "700", submit: "Change without approving", says: "it is critical, and its new preview comes first. Decide on the new card."},
+		"too long to show":      {r: bottest.Request(`{"order_id":"ORD-1","amount":1,"reason":"` + strings.Repeat("x", 3001) + `"}`), policy: above(), who: teo, submit: "Change without approving", says: "part of it is too long to show here. After you submit it, decide on the new card."},
+		"a preview to be made":  {r: previewed, policy: above(both...), who: teo, amount: "700", submit: "Change without approving", says: "it is critical, and its new preview comes first. After you submit it, decide on the new card."},
 		"earlier approvals":     {r: later, policy: stagesFor("issue_refund", both...), who: kenji, submit: "Send to Team Lead", says: "Earlier approvals are discarded."},
 	} {
 		t.Run(name, func(t *testing.T) {

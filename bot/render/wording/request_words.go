@@ -183,9 +183,9 @@ func (w RequestWords) NobodyLeft(r approvers.Request, call approvers.LeadCall) *
 	switch stage := w.StageTitle(r.CurrentStage()); {
 	case len(call.Deactivated) > 0:
 	case call.TooFew:
-		return block.Say("Too few people of " + stage + " can decide this now")
+		return block.Say("Too few members of " + stage + " can decide this now")
 	default:
-		return block.Say("Nobody of " + stage + " can decide this now")
+		return block.Say("No member of " + stage + " can decide this now")
 	}
 	p, is := block.Say("The account of "), " is deactivated"
 	if len(call.Deactivated) > 1 {

@@ -82,7 +82,7 @@ func save(path string, data []byte) error {
 func encode(state State) []byte {
 	data, err := json.MarshalIndent(state, "", "  ")
 	if err != nil {
-		panic("shop: state that can't be written: " + err.Error()) // State holds plain values only
+		panic("shop: can't encode the state: " + err.Error()) // State holds plain values only
 	}
 	return data
 }

@@ -73,7 +73,7 @@ func (f Fault) validate(methods map[string]method) error {
 	case !known:
 		return fmt.Errorf("there is no fault %q", f.Fault)
 	case f.Fault == FaultError && f.Error == "":
-		return fmt.Errorf("the fault error needs the code to answer in \"error\"")
+		return fmt.Errorf("the fault \"error\" needs the field \"error\": the error code that the workspace returns")
 	case f.Method != "" && methods[f.Method].run == nil:
 		return fmt.Errorf("there is no method %q", f.Method)
 	case f.Times < 0 || f.DelayMS < 0 || f.RetryAfter < 0:

@@ -119,7 +119,7 @@ type Host struct {
 	errors   bytes.Buffer
 }
 
-// Host starts a process for the program of an SDK. The process ends with the test.
+// Host starts a process that runs an SDK's program from docs/sdks.md. The process ends with the test.
 func (p Programs) Host(t *testing.T, sdk string) *Host {
 	t.Helper()
 	h := &Host{t: t, programs: p, sdk: sdk, cmd: exec.Command(p.Node, "host.js")}

@@ -30,7 +30,8 @@ func NewUUID() string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// NewHash returns a view's hash. The hash is different after every change.
+// NewHash returns a new value for the field hash of a view. The value is random, and replaces the old value after every
+// change of the view.
 func NewHash(now time.Time) string {
 	return fmt.Sprintf("%d.%s", now.Unix(), NewSecret()[:8])
 }
