@@ -183,7 +183,7 @@ func notDecided(err error, id string) error {
 		if denied.By != "" {
 			by = " by " + visible.Line(string(denied.By))
 		}
-		return cli.AnswerNo("nothing was decided: it had ended already%s, at %s (%s)", by, cli.Moment(denied.At), cmp.Or(string(denied.State), "reported"))
+		return cli.AnswerNo("nothing was decided: it was settled before%s, at %s (%s)", by, cli.Moment(denied.At), cmp.Or(string(denied.State), "reported"))
 	case approvers.DeniedStarted:
 		return cli.AnswerNo("nothing was decided: its run has started; `countersign pending %s` shows its outcome", id)
 	case approvers.DeniedUnfinished:

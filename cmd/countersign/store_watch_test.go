@@ -67,7 +67,7 @@ func TestHungWriter(t *testing.T) {
 		stop()
 		select {
 		case err := <-ended:
-			if cli.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "start again") {
+			if cli.Code(err) != cli.ExitFailed || !strings.Contains(err.Error(), "start the bot again") {
 				t.Errorf("the process ends with %v", err)
 			}
 		case <-time.After(time.Minute):
@@ -211,7 +211,7 @@ func TestFailedCommitWithToolUnderWay(t *testing.T) {
 		began := time.Now()
 		disk.fail()
 		<-b.bot.done
-		if took := time.Since(began); took > time.Second || cli.Code(b.bot.err) != cli.ExitFailed || !strings.Contains(b.bot.err.Error(), "start again") {
+		if took := time.Since(began); took > time.Second || cli.Code(b.bot.err) != cli.ExitFailed || !strings.Contains(b.bot.err.Error(), "start the bot again") {
 			t.Errorf("after %s the bot ended with %v", took, b.bot.err)
 		}
 		b.setup.store = b.db

@@ -341,9 +341,9 @@ func (b bundle) call(p *block.Builder, r approvers.Request, number string, opens
 	}
 	if args.hidden {
 		lines[0] = block.Say(number).Strong(block.Shorten(what, maxBriefly))
-		cut := "Not shown in full"
+		cut := "Shown in part"
 		if len(wording.Warnings(r)) > 0 || wording.PreviewSaysNo(r) != "" {
-			cut = "Has a warning; not shown in full"
+			cut = "Warning; shown in part"
 		}
 		p.Para(append(lines, block.Say("✂️ ").Strong(cut).Say(": "+opens.Text.Text))...)
 		return
@@ -488,11 +488,11 @@ func allInOne(p *approvers.Policy, open []approvers.Request, args map[string]bun
 		case r.MustReveal(p, ""):
 			return "", "One of them has masked values, so each is approved alone."
 		case r.WantsTyping():
-			return "", "One of them needs a typed value, so each is approved alone."
+			return "", "One needs a typed value, so each is approved alone."
 		case wording.PreviewSaysNo(r) != "":
-			return "", "A preview says that its call would fail, so each is approved alone."
+			return "", "One call would fail, so each is approved alone."
 		case !args[r.ID].whole:
-			return "", "Not every call is shown in full, so each is approved alone."
+			return "", "Not all is shown, so each is approved alone."
 		}
 		lines = append(lines, fmt.Sprintf("%d. %s", i+1, wording.InFull(r.Preview, r.Tool, r.Args, r.Secrets)))
 	}
