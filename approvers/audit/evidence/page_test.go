@@ -198,13 +198,15 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		spoil func(*Story)
 		want  string
 	}{
-		"a changed record":      {func(s *Story) { s.Entries[2].Actor = "T1/U3" }, "The chain is broken"},
-		"a missing record":      {func(s *Story) { s.Entries = append(s.Entries[:3:3], s.Entries[4:]...) }, "The chain is broken"},
-		"a changed text":        {func(s *Story) { s.Entries[0].State = Changed }, "1 text was changed and 0 are missing"},
-		"a missing text":        {func(s *Story) { s.Entries[0].State = Missing }, "0 texts were changed and 1 is missing"},
-		"another run":           {func(s *Story) { s.Entries[5].Facts = map[string]string{"digest": "d3"} }, "What ran is not what was approved"},
-		"another card":          {func(s *Story) { s.Entries[1].Payload = []byte(`{"text":"x"}`) }, "is not the rendering that its record names"},
-		"a head that is forged": {func(s *Story) { s.Seal.Faults = []string{"Head 7 is not signed by the key."} }, "Head 7 is not signed by the key."},
+		"a changed record":       {func(s *Story) { s.Entries[2].Actor = "T1/U3" }, "The chain is broken"},
+		"a missing record":       {func(s *Story) { s.Entries = append(s.Entries[:3:3], s.Entries[4:]...) }, "The chain is broken"},
+		"a changed text":         {func(s *Story) { s.Entries[0].State = Changed }, "1 text was changed and 0 are missing"},
+		"a missing text":         {func(s *Story) { s.Entries[0].State = Missing }, "0 texts were changed and 1 is missing"},
+		"another run":            {func(s *Story) { s.Entries[5].Facts = map[string]string{"digest": "d3"} }, "What ran is not what was approved"},
+		"another call":           {func(s *Story) { s.Entries[2].Facts["kind"] = "approve" }, "made on a card that did not show the decided call"},
+		"a card of another call": {func(s *Story) { s.Entries[1].Facts["digest"] = "d3" }, "The records of a decision and of its card name different calls"},
+		"another card":           {func(s *Story) { s.Entries[1].Payload = []byte(`{"text":"x"}`) }, "is not the rendering that its record names"},
+		"a head that is forged":  {func(s *Story) { s.Seal.Faults = []string{"Head 7 is not signed by the key."} }, "Head 7 is not signed by the key."},
 	}
 	for name, tt := range tests {
 		s := history()
