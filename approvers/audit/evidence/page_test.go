@@ -626,6 +626,9 @@ func TestCallsWithoutRun(t *testing.T) {
 				t.Errorf("the list says about an open question: %q", words)
 			}
 			s.add(approvers.AuditAnswered, "T1/U1", map[string]string{"tool": "pay"}, "yes")
+			if got := s.sentence(s.Entries[1]); got != "U1 answered the question." {
+				t.Errorf("the page says %q", got)
+			}
 		}
 		s.add(approvers.AuditReturned, "", map[string]string{"outcome": outcome}, "x")
 		words, at := s.outcome()

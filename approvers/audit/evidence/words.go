@@ -22,8 +22,6 @@ func (s Story) sentence(e Entry) string {
 		return begin + " tried to " + verb(f["kind"]) + " and was refused: " + refusal(f["code"]) + "."
 	case approvers.AuditDecided:
 		return s.decided(f, begin)
-	case approvers.AuditAnswered:
-		return begin + " answered the question."
 	case approvers.AuditAdvanced:
 		return "It moved to stage " + f["stage"] + ", with " + f["risk"] + " risk."
 	case approvers.AuditApproved:
@@ -82,6 +80,8 @@ var whyUnknown = map[approvers.Loss]string{
 // plain describes a record by its kind.
 func (s Story) plain(e Entry, who string) string {
 	switch e.Kind {
+	case approvers.AuditAnswered:
+		return capitalized(who) + " answered the question."
 	case approvers.AuditStarted:
 		return "Countersign " + e.Facts["version"] + " started."
 	case approvers.AuditPolicy:
