@@ -163,17 +163,10 @@ func (s Story) summary(proposed Entry, ended string) [][2]string {
 		}
 		return strings.Join(lines, "\n")
 	}
-	risk := proposed.Facts["risk"]
-	for _, e := range s.Entries {
-		switch e.Kind {
-		case approvers.AuditAdvanced, approvers.AuditReplanned, approvers.AuditReopened:
-			risk = e.Facts["risk"]
-		}
-	}
 	lines := append([][2]string{{"What", s.headline()}, {"With", s.arguments()}}, s.askers(proposed.Facts)...)
 	lines = append(lines, [][2]string{
 		{"In these words", s.words()},
-		{"Request", s.Chain}, {"Proposed", moment(proposed.At)}, {"Risk", risk}, {"Policy", proposed.Facts["policy"]},
+		{"Request", s.Chain}, {"Proposed", moment(proposed.At)}, {"Risk", votes.risk}, {"Policy", proposed.Facts["policy"]},
 		{"Changed by", people(votes.edited())}, {"Allowed by", people(votes.allowed())}, {"Against", people(votes.against())},
 		{"No longer counts", people(votes.lapsed())}, {"Ended", ended},
 	}...)

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,11 +9,11 @@ import (
 	"countersign/approvers"
 )
 
-// tally follows the decisions of a request, and says which of them count.
+// tally follows the plans and the decisions of a request, and says which decisions count.
 type tally struct {
 	votes        []vote
-	stage        int // from 1
-	risk, stages string
+	stage        int    // from 1
+	risk, stages string // of the last plan
 }
 
 // vote is a decision.
@@ -59,7 +60,10 @@ func (t *tally) take(e Entry) {
 	}
 }
 
-func (t *tally) plan(e Entry) { t.risk, t.stages = e.Facts["risk"], e.Facts[approvers.FactStages] }
+// plan notes the plan that a record names.
+func (t *tally) plan(e Entry) {
+	t.risk, t.stages = cmp.Or(e.Facts["risk"], t.risk), cmp.Or(e.Facts[approvers.FactStages], t.stages)
+}
 
 // decided adds a decision. The decision replaces earlier decisions of the same person at this stage. An edit replaces
 // all earlier decisions.
