@@ -254,15 +254,15 @@ func InLine(signed string) string { return inLine + base64.StdEncoding.EncodeToS
 // KeptHeads parses heads that are kept outside the store. The text has one of two forms. In the first form, the text
 // consists of notes, each followed by an empty line. In the second form, the text consists of lines that contain words
 // written by InLine. In the first form, any other text is a fault. In the second form, KeptHeads ignores all other
-// text. An incomplete note is no fault if it is at the end of the text, or just before a complete copy of the same
-// note. KeptHeads leaves out such a note. A text without heads is a fault.
+// text. An incomplete note is no fault if it is at the end of the text (in the first form), or just before a complete copy
+// of the same note. KeptHeads leaves out such a note. A text without heads is a fault.
 func KeptHeads(text string) (kept []KeptHead, faults []error) {
 	all := keptNotes(text)
 	if strings.Contains(text, inLine) {
 		all = keptWords(text)
 	}
 	for i, k := range all {
-		if i+1 < len(all) && k.Note != all[i+1].Note && strings.HasPrefix(all[i+1].Note, strings.TrimRight(k.Note, "\n")) {
+		if i+1 < len(all) && k.Note != "" && k.Note != all[i+1].Note && strings.HasPrefix(all[i+1].Note, strings.TrimRight(k.Note, "\n")) {
 			continue // the copy is incomplete, and a complete copy of the same note follows
 		}
 		if _, err := ReadHead(k.Note); err != nil {
@@ -300,7 +300,9 @@ func keptNotes(text string) (all []KeptHead) {
 	return all
 }
 
-// keptWords finds the words that InLine wrote. In Slack's JSON export, each / in such a word is written as \/.
+// keptWords finds the words that InLine wrote. In Slack's JSON export, each / in such a word is written as \/. If a text
+// mentions only the beginning of such words, keptWords ignores it. For a word that was cut, keptWords returns the part of
+// the note that can be decoded.
 func keptWords(text string) (all []KeptHead) {
 	for i, line := range strings.Split(strings.ReplaceAll(text, `\/`, "/"), "\n") {
 		for rest := line; ; {
@@ -312,8 +314,10 @@ func keptWords(text string) (all []KeptHead) {
 			if end := strings.IndexFunc(after, func(r rune) bool { return !isBase64(r) }); end >= 0 {
 				word = after[:end]
 			}
-			rest = after
-			note, err := base64.StdEncoding.DecodeString(word)
+			if rest = after; word == "" {
+				continue
+			}
+			note, err := base64.StdEncoding.DecodeString(word[:len(word)/4*4])
 			if err != nil {
 				note = nil
 			}

@@ -45,7 +45,11 @@ func TestKeptHeads(t *testing.T) {
 		{"words", "<1>1 x " + word(one) + "\nother\n" + word(two) + "," + word(three), []int{1, 3, 3}, false, 0},
 		{"messages as JSON", `[{"text":"🔏 Audit head\n` + strings.ReplaceAll(word(one), "/", `\/`) + `\nKeep it."},{"text":"` + word(two) + `"}]`, []int{1, 1}, false, 0},
 		{"a word that was cut", word(one) + "\n" + word(two)[:90] + "\n", []int{1}, false, 1},
-		{"a word that is none", word(one) + "\ncountersign-head:\n", []int{1}, false, 1},
+		{"a word that was cut, and written again", word(one) + "\n" + word(two)[:90] + "\n" + word(two) + "\n", []int{1, 3}, false, 0},
+		{"a word that was cut, and another after it", word(one) + "\n" + word(two)[:90] + "\n" + word(three) + "\n", []int{1, 3}, false, 1},
+		{"a word that is no head, and one after it", "countersign-head:abc\n" + word(one), []int{2}, false, 1},
+		{"talk about words", "Copy the words with `countersign-head:`, please\n" + word(one) + "\nA countersign-head: is signed\n", []int{2}, false, 0},
+		{"only talk", "Copy the words with `countersign-head:`, please\n", nil, false, 1},
 	} {
 		kept, faults := approvers.KeptHeads(c.text)
 		var lines []int

@@ -1,6 +1,7 @@
 package approvers
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,8 +74,8 @@ func (r Request) agreed() string {
 // Unrecorded returns the difference between a request and its chain, as a part of a sentence. If the request and the
 // chain agree, Unrecorded returns "". If the two differ, the request was changed without a recorded transition. Such
 // a request must not be decided, and its call must not run. Unrecorded also verifies the chain's links and hashes.
-// For an ended request, Unrecorded compares fewer fields. The texts of an ended request may be erased, or the request
-// may be rebuilt from its history after damage.
+// For an ended request, Unrecorded compares fewer fields, because the request's texts may be erased. If the request was
+// rebuilt after damage, Unrecorded compares nothing but the chain.
 func (r Request) Unrecorded(chain []AuditRecord) string {
 	if err := VerifyChain(chain); err != nil {
 		return err.Error()
@@ -98,10 +99,10 @@ func (r Request) Unrecorded(chain []AuditRecord) string {
 		}
 	}
 	if !r.State.Open() {
-		return r.misended(said)
+		return r.misended(said, chain)
 	}
 	if Digest(r.Execution, r.Tool, r.ToolHash, r.Args) != r.Digest {
-		return "its arguments don't match its digest"
+		return otherArgs
 	}
 	for i, s := range r.Plan.Stages {
 		if s.Quorum < 1 {
@@ -114,10 +115,26 @@ func (r Request) Unrecorded(chain []AuditRecord) string {
 	return r.undecided(said)
 }
 
-// misended compares an ended request with its chain: how the request ended, and the decisions before the end.
-func (r Request) misended(said recording) string {
+// otherArgs says that the arguments of a request or an execution were changed.
+const otherArgs = "its arguments don't match its digest"
+
+// argsDiffer reports whether arguments don't match their digest. If a record of the chain says that the texts were
+// erased, the arguments may also be those that the erasure stores.
+func argsDiffer(execution, tool, toolHash string, args []byte, digest string, chain []AuditRecord) bool {
+	if Digest(execution, tool, toolHash, args) == digest {
+		return false
+	}
+	return !bytes.Equal(args, erasedArgs) || !slices.ContainsFunc(chain, func(a AuditRecord) bool { return a.Kind == AuditErased })
+}
+
+// misended compares an ended request with its chain: how the request ended, its arguments, and the decisions before the
+// end.
+func (r Request) misended(said recording, chain []AuditRecord) string {
 	if said.state != r.State {
 		return fmt.Sprintf("it is %s, and was recorded as %s", r.State, said.state)
+	}
+	if argsDiffer(r.Execution, r.Tool, r.ToolHash, r.Args, r.Digest, chain) {
+		return otherArgs
 	}
 	if len(said.decided) < len(r.Decisions) { // if an operator overruled the request, the chain has a decision that is not in Decisions
 		return fmt.Sprintf("it has %d decisions, and %d were recorded", len(r.Decisions), len(said.decided))
@@ -206,7 +223,7 @@ func (x *recording) take(a AuditRecord) {
 	}
 }
 
-// Unrecorded compares the state and the digest of an execution with its chain. Unrecorded returns the difference, as a
+// Unrecorded compares the state, the digest and the arguments of an execution with its chain. Unrecorded returns the difference, as a
 // part of a sentence. If the execution and the chain agree, Unrecorded returns "".
 func (e Execution) Unrecorded(chain []AuditRecord) string {
 	state, digest := ExecutionNone, ""
@@ -233,6 +250,8 @@ func (e Execution) Unrecorded(chain []AuditRecord) string {
 	switch {
 	case digest != "" && digest != e.Digest:
 		return fmt.Sprintf("its digest is %q, and was recorded as %q", e.Digest, digest)
+	case argsDiffer(e.ID, e.Tool, e.ToolHash, e.Args, e.Digest, chain):
+		return otherArgs
 	case state != e.State && (state != ExecutionNone || !e.Unrun):
 		return fmt.Sprintf("it is %s, and was recorded as %s", e.State, state)
 	}

@@ -103,3 +103,40 @@ func TestUnrecorded(t *testing.T) {
 		t.Error("there is no history, and nothing is found")
 	}
 }
+
+// Unrecorded also compares the arguments of ended requests and of their runs. Other arguments are valid only after an
+// erasure, and only if they are those that the erasure stores.
+func TestUnrecordedArguments(t *testing.T) {
+	args := []byte(`{"amount":5}`)
+	digest := approvers.Digest("e", "pay", "h", args)
+	r := approvers.Request{ID: "req", State: approvers.Consumed, Tool: "pay", ToolHash: "h", Execution: "e", Args: args, Digest: digest}
+	e := approvers.Execution{ID: "e", State: approvers.ExecutionSucceeded, Tool: "pay", ToolHash: "h", Args: args, Digest: digest}
+	var chain []approvers.AuditRecord
+	add := func(kind approvers.AuditKind, facts map[string]string) {
+		var before approvers.AuditRecord
+		if len(chain) > 0 {
+			before = chain[len(chain)-1]
+		}
+		chain = append(chain, approvers.AuditRecord{Chain: "req", Kind: kind, Facts: facts}.Link(before))
+	}
+	add(approvers.AuditProposed, map[string]string{"execution": "e", "digest": digest, "stages": ""})
+	add(approvers.AuditExecuting, map[string]string{"execution": "e", "digest": digest})
+	add(approvers.AuditExecuted, map[string]string{"execution": "e", "digest": digest, "state": "succeeded"})
+	finds := func(what, args string, want bool) {
+		t.Helper()
+		r, e := r, e
+		r.Args, e.Args = []byte(args), []byte(args)
+		if why := r.Unrecorded(chain); (why != "") != want {
+			t.Errorf("%s: the request differs: %q", what, why)
+		}
+		if why := e.Unrecorded(chain); (why != "") != want {
+			t.Errorf("%s: the run differs: %q", what, why)
+		}
+	}
+	finds("as it was", string(args), false)
+	finds("other arguments", `{"amount":99}`, true)
+	finds("empty arguments", "{}", true)
+	add(approvers.AuditErased, map[string]string{"records": "1"})
+	finds("erased", "{}", false)
+	finds("other arguments after an erasure", `{"amount":99}`, true)
+}

@@ -75,12 +75,17 @@ func (f *activityReader) add(chain []approvers.AuditRecord, names map[approvers.
 		if !a.At.Before(f.until) {
 			break
 		}
-		if c.broken = c.broken || a.Seq != uint64(i)+1; a.Kind == approvers.AuditPruned && f.counts(a) {
+		if c.broken = c.broken || a.Seq != uint64(i)+1; a.Kind == approvers.AuditPruned && f.counts(a) && ofCall(a.Facts["chain"]) {
 			f.out.Pruned++
 		}
 		c.take(a, f.counts(a))
 	}
 	c.end()
+}
+
+// ofCall reports whether a pruned chain was about a call, and not about a grant or an absence.
+func ofCall(chain string) bool {
+	return !strings.HasPrefix(chain, approvers.GrantChain("")) && !strings.HasPrefix(chain, approvers.AbsenceChain(""))
 }
 
 // chainReader follows one chain from its first record to its last.
@@ -102,6 +107,7 @@ type chainReader struct {
 	editor  string               // the Slack user id of the last person who changed the arguments
 	once    map[string]bool      // the figures in which the call was already counted
 	matched map[string]bool
+	planned *approvers.AuditRecord // the proposal of a call that is about to run without approval; people may still be asked instead, in another chain
 }
 
 // count adds one to a figure, but only once for each call.
@@ -119,7 +125,13 @@ func (c *chainReader) take(a approvers.AuditRecord, in bool) {
 	if c.tool == "" {
 		return
 	}
-	c.rules(a, in)
+	if p := c.planned; p != nil && a.Kind != approvers.AuditProposed && a.Kind != approvers.AuditErased {
+		c.planned = nil
+		c.rules(*p, c.f.counts(*p))
+	}
+	if c.planned == nil {
+		c.rules(a, in)
+	}
 	tool := c.f.tool(c.tool)
 	switch a.Kind {
 	case approvers.AuditExecuting:
@@ -163,6 +175,8 @@ func (c *chainReader) proposed(a approvers.AuditRecord, in bool) {
 		c.count(in, "asked", &tool.Asked)
 		c.stages = approvers.StageRoles(a.Facts[approvers.FactStages])
 		c.begin(a, nil, 0, in)
+	default:
+		c.planned = &a
 	}
 }
 

@@ -219,3 +219,32 @@ func TestActivityIsBounded(t *testing.T) {
 		t.Errorf("%d times are kept", times)
 	}
 }
+
+// A call counts once for its rules, even if it was about to run without approval, and people were asked instead. The
+// record of the proposal is then in two chains.
+func TestRulesOfACallCountOnce(t *testing.T) {
+	id := rule("args.amount > 500").ID()
+	a := activityOf([][]approvers.AuditRecord{
+		chainOf("exec_limited", "0 proposed - tool=refund verdict=auto rules="+id, "9 erased - records=1"),
+		chainOf("req_limited", "1 proposed - tool=refund verdict=ask stages=team rules="+id),
+		chainOf("exec_lapsed", "0 proposed - tool=refund verdict=ask grant=g stages=team rules="+id),
+		chainOf("req_lapsed", "1 proposed - tool=refund verdict=ask stages=team rules="+id),
+		chainOf("exec_ran", "0 proposed - tool=refund verdict=auto rules="+id, "1 executing -"),
+		chainOf("exec_voided", "0 proposed - tool=refund verdict=auto rules="+id, "1 returned - outcome=voided"),
+		chainOf("exec_observed", "0 proposed - tool=refund verdict=observed rules="+id),
+		chainOf("exec_before", "-9 proposed - tool=refund verdict=auto rules="+id, "1 executing -"), // proposed before the period
+	}, 0, 60)
+	if got := a.Rules[0]; got.Calls != 5 || got.Matched != 5 {
+		t.Errorf("%d calls, and %d matched; want 5", got.Calls, got.Matched)
+	}
+}
+
+// The report says how many old calls retention removed. Grants and absences are no calls.
+func TestPrunedCalls(t *testing.T) {
+	a := activityOf([][]approvers.AuditRecord{chainOf(approvers.InstallationChain,
+		"0 pruned - chain=grant:g records=3 head=h", "0 pruned - chain=absence:T/U1 records=1 head=h", "0 pruned - chain=req_0 records=3 head=h",
+		"0 pruned - chain=exec_0 records=3 head=h")}, 0, 60)
+	if a.Pruned != 2 {
+		t.Errorf("%d calls were removed, want 2", a.Pruned)
+	}
+}

@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,7 +22,7 @@ import (
 // exporters creates the writer of each format.
 var exporters = map[string]func(io.Writer) exporter{
 	"jsonl": func(w io.Writer) exporter { return jsonExport{json.NewEncoder(w)} },
-	"csv":   func(w io.Writer) exporter { return newCSVExport(w) },
+	"csv":   func(w io.Writer) exporter { return &csvExport{out: w} },
 	"cef":   func(w io.Writer) exporter { return cefExport{w} },
 }
 
@@ -102,17 +104,27 @@ func (e jsonExport) end() error { return nil }
 
 // csvExport writes CSV according to RFC 4180, with a header line.
 type csvExport struct {
-	w      *csv.Writer
+	out    io.Writer
+	row    bytes.Buffer
 	headed bool
 }
 
 // csvFacts lists the facts that have a column of their own. All other facts share one column, as a JSON object.
 var csvFacts = []string{"tool", "kind", "role", "risk", "state", "digest"}
 
-func newCSVExport(w io.Writer) *csvExport {
-	c := csv.NewWriter(w)
-	c.UseCRLF = true
-	return &csvExport{w: c}
+// line writes a row. csv.Writer can end rows with CRLF, but would also change the line breaks in cells, and so the texts'
+// hashes.
+func (e *csvExport) line(row []string) error {
+	e.row.Reset()
+	w := csv.NewWriter(&e.row)
+	if err := w.Write(row); err != nil {
+		return err
+	}
+	w.Flush()
+	e.row.Truncate(e.row.Len() - len("\n"))
+	e.row.WriteString("\r\n")
+	_, err := e.out.Write(e.row.Bytes())
+	return err
 }
 
 func (e *csvExport) write(x exported) error {
@@ -133,11 +145,11 @@ func (e *csvExport) write(x exported) error {
 		}
 		others = string(raw)
 	}
-	row = append(row, others, x.Hash, x.Prev, x.PayloadHash, x.text())
+	row = append(row, others, x.Hash, x.Prev, x.PayloadHash, x.text(), x.salt())
 	for i, cell := range row {
 		row[i] = Inert(cell)
 	}
-	return e.w.Write(row)
+	return e.line(row)
 }
 
 func (e *csvExport) head() error {
@@ -146,16 +158,10 @@ func (e *csvExport) head() error {
 	}
 	e.headed = true
 	head := append([]string{"time", "what", "actor", "request", "seq"}, csvFacts...)
-	return e.w.Write(append(head, "facts", "hash", "prev", "payload_hash", "payload"))
+	return e.line(append(head, "facts", "hash", "prev", "payload_hash", "payload", "payload_salt"))
 }
 
-func (e *csvExport) end() error {
-	if err := e.head(); err != nil {
-		return err
-	}
-	e.w.Flush()
-	return e.w.Error()
-}
+func (e *csvExport) end() error { return e.head() }
 
 // text returns the payload as text.
 func (x exported) text() string {
@@ -164,6 +170,9 @@ func (x exported) text() string {
 	}
 	return x.Payload
 }
+
+// salt returns the payload's salt in hex. In base64, a salt could look like a formula.
+func (x exported) salt() string { return hex.EncodeToString(x.Salt) }
 
 // Inert prevents a spreadsheet from treating a cell as a formula.
 func Inert(cell string) string {
@@ -210,6 +219,12 @@ func (e cefExport) write(x exported) error {
 		if c[1] != "" {
 			field(fmt.Sprintf("cs%dLabel", i+1), c[0])
 			field(fmt.Sprintf("cs%d", i+1), c[1])
+		}
+	}
+	for i, c := range [][2]string{{"payload_hash", x.PayloadHash}, {"payload_salt", x.salt()}} { // CEF has no more than six cs fields
+		if c[1] != "" {
+			field(fmt.Sprintf("flexString%dLabel", i+1), c[0])
+			field(fmt.Sprintf("flexString%d", i+1), c[1])
 		}
 	}
 	_, err := fmt.Fprintln(e.w, strings.TrimSuffix(b.String(), " "))

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func keyFileErrorf(format string, args ...any) error {
 // KeyFile is the content of a key file.
 type KeyFile struct {
 	Private []approvers.SealKey // the first key signs new heads
-	Public  []string            // the public keys of all private keys, and of lost private keys
+	Public  []string            // the public key of the first private key, then those of the other private keys and of lost private keys
 }
 
 // ReadKeyFile reads a file with one key per line. A line may also contain only the public key of a lost private key.
@@ -149,6 +150,8 @@ func ReadKeyFile(path string) (keys KeyFile, err error) {
 	if len(keys.Private) == 0 {
 		return keys, keyFileErrorf("%s holds no key that can sign the history (%s): put the key back; or remove the file, and a new key is made", path, keyVariable)
 	}
+	signs := keys.Private[0].Public // the file may have a lost public key above the private key
+	keys.Public = append([]string{signs}, slices.DeleteFunc(keys.Public, func(k string) bool { return k == signs })...)
 	return keys, nil
 }
 

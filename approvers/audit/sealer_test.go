@@ -499,7 +499,7 @@ func TestSealKeyFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("# the one before was lost\n"+renewed.Public[1]+"\n"+strings.SplitN(readText(t, path), "\n", 2)[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if lost, err := ReadKeyFile(path); err != nil || len(lost.Private) != 1 || lost.Private[0].Public != renewed.Public[0] || len(lost.Public) != 2 {
+	if lost, err := ReadKeyFile(path); err != nil || len(lost.Private) != 1 || lost.Private[0].Public != renewed.Public[0] || len(lost.Public) != 2 || lost.Public[0] != renewed.Public[0] {
 		t.Errorf("with a key that was lost: %+v, %v", lost, err)
 	}
 	for what, text := range map[string]string{"nothing": "\n", "no key": "x\n", "a public key": keys[0].Public + "\n", "another's key": readText(t, path) + "\n" + otherKey(t)} {

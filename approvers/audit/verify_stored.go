@@ -43,8 +43,35 @@ func differs(r store.Reader, chain []approvers.AuditRecord) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if why := e.Unrecorded(records); why != "" {
-		return fmt.Sprintf("execution %s: %s", run, why), nil
+	why := e.Unrecorded(records)
+	if why == "" {
+		why, err = otherResult(r, e, records)
+	}
+	if why == "" || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("execution %s: %s", run, why), nil
+}
+
+// otherResult compares the result of an execution with the text of the record about its end. An execution whose result
+// was erased has none. A person's report replaces the result.
+func otherResult(r store.Reader, e approvers.Execution, records []approvers.AuditRecord) (string, error) {
+	if e.Result == "" || e.ReportedBy != "" {
+		return "", nil
+	}
+	for _, a := range slices.Backward(records) {
+		if a.Kind != approvers.AuditExecuted || a.Facts["execution"] != e.ID {
+			continue
+		}
+		p, there, err := payloadOf(r, a)
+		if _, damaged := damagedRows(err); damaged {
+			return "", nil // allRows reports the damaged text
+		}
+		// In a stored execution, JSON has replaced each invalid byte.
+		if err == nil && there && string([]rune(string(p.Body))) != e.Result {
+			return "its result is not the one that was recorded", nil
+		}
+		return "", err
 	}
 	return "", nil
 }

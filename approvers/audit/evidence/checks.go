@@ -155,29 +155,48 @@ func (s Story) runCheck() check {
 
 // shownCheck compares each decision with the cards that were posted before the decision.
 func (s Story) shownCheck() check {
-	posted := map[string]string{} // by the hash of a rendering: the digest that it showed
-	drawn := map[string]bool{}    // the renderings that the page draws
-	decisions, undrawn := 0, 0
+	type showing struct{ rendering, digest string }
+	showed := map[showing]bool{}
+	known := map[string]bool{} // renderings of which a record says that they were posted
 	for _, e := range s.Entries {
+		if e.Kind == approvers.AuditShown {
+			showed[showing{e.Facts["rendering"], e.Facts["digest"]}], known[e.Facts["rendering"]] = true, true
+		}
+	}
+	posted := map[string]bool{} // renderings that were posted before the current record
+	drawn := map[string]bool{}  // renderings that the page draws
+	decisions, undrawn, early := 0, 0, false
+	for _, e := range s.Entries {
+		rendering := e.Facts["rendering"]
 		switch {
 		case e.Kind == approvers.AuditShown:
 			sum := sha256.Sum256(e.Payload)
-			if e.State == Whole && hex.EncodeToString(sum[:]) != e.Facts["rendering"] {
+			if e.State == Whole && hex.EncodeToString(sum[:]) != rendering {
 				return check{Text: "A card's data is not the rendering that its record names."}
 			}
-			posted[e.Facts["rendering"]] = e.Facts["digest"]
-			drawn[e.Facts["rendering"]] = drawn[e.Facts["rendering"]] || e.State == Whole
-		case e.Kind == approvers.AuditDecided && e.Facts["rendering"] != "":
+			posted[rendering], drawn[rendering] = true, drawn[rendering] || e.State == Whole
+		case e.Kind == approvers.AuditDecided && rendering != "":
 			decisions++
-			if digest, ok := posted[e.Facts["rendering"]]; !ok || digest != e.Facts["shown"] {
-				return check{Open: true, Text: "A decision was made on a card whose post is not recorded before the decision: the click arrived before the post was recorded. Compare the decision with the card that follows it."}
+			if e.Facts["kind"] != string(approvers.Modify) && e.Facts["shown"] != e.Facts["digest"] {
+				return check{Text: "A decision was made on a card that did not show the decided call: the digests differ."}
 			}
-			if !drawn[e.Facts["rendering"]] {
+			if known[rendering] && !showed[showing{rendering, e.Facts["shown"]}] {
+				return check{Text: "The records of a decision and of its card name different calls: the digests differ."}
+			}
+			early = early || !posted[rendering]
+			if !drawn[rendering] {
 				undrawn++
 			}
 		}
 	}
+	return shownResult(decisions, undrawn, early)
+}
+
+// shownResult describes decisions on cards that have no fault.
+func shownResult(decisions, undrawn int, early bool) check {
 	switch {
+	case early:
+		return check{Open: true, Text: "A decision was made on a card whose post is not recorded before the decision: the click arrived before the post was recorded. Compare the decision with the card that follows it."}
 	case decisions == 0:
 		return check{OK: true, Text: "Nobody decided on a card."}
 	case undrawn > 0 && decisions == 1:

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -84,12 +85,6 @@ func (s Story) tell() (story, error) {
 	var ended string
 	out.Outcome, ended = s.outcome()
 	out.Lines = s.summary(proposed, ended)
-	decided := map[string]string{}
-	for _, e := range s.Entries {
-		if e.Kind == approvers.AuditDecided {
-			decided[e.Facts["rendering"]] = s.who(e.Actor)
-		}
-	}
 	looks := map[string]int{}
 	for _, e := range s.Entries {
 		st := step{Seq: e.Seq, At: moment(e.At), Kind: spaced(string(e.Kind)), Sentence: visible.Text(s.sentence(e)), Facts: facts(e), Key: e.Kind != approvers.AuditShown}
@@ -105,7 +100,7 @@ func (s Story) tell() (story, error) {
 			if err != nil {
 				return out, fmt.Errorf("record %d: %w", e.Seq, err)
 			}
-			st.Card = &card{Number: len(looks) + 1, Decided: visible.Text(decided[e.Facts["rendering"]])}
+			st.Card = &card{Number: len(looks) + 1, Decided: visible.Text(s.decidedOn(e))}
 			if n, drawn := looks[look(messages)]; drawn && st.Card.Decided == "" {
 				st.Card.Same = n
 			} else {
@@ -122,46 +117,58 @@ func (s Story) tell() (story, error) {
 	return out, nil
 }
 
-// outcome returns a sentence about how the request ended, and the time of the end.
+// decidedOn returns the names of the people who decided on a shown rendering. A rendering that was shown to one person
+// is a rendering on which only this person decided.
+func (s Story) decidedOn(shown Entry) string {
+	var names []string
+	for _, e := range s.Entries {
+		if e.Kind != approvers.AuditDecided || e.Facts["rendering"] != shown.Facts["rendering"] || shown.Actor != "" && shown.Actor != e.Actor {
+			continue
+		}
+		if name := s.who(e.Actor); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// outcome returns a sentence about how the request ended, and the time of the end. A call without a run and without a
+// request, such as a question from the model, ends when its result is returned.
 func (s Story) outcome() (words, at string) {
 	words = "It has not ended yet."
+	ended := false
 	for _, e := range s.Entries {
 		switch e.Kind {
 		case approvers.AuditExecuted, approvers.AuditClosed, approvers.AuditUnknown, approvers.AuditReported:
-			words, at = s.sentence(e), moment(e.At)
+			ended = true
+		case approvers.AuditReturned:
+			if ended {
+				continue
+			}
+		default:
+			continue
 		}
+		words, at = s.sentence(e), moment(e.At)
 	}
 	return visible.Text(words), at
 }
 
 // summary returns rows about the request, the requester, the approvers, and the times.
 func (s Story) summary(proposed Entry, ended string) [][2]string {
-	var allowed, fallen, refused []string
-	for _, e := range s.Entries {
-		if e.Kind != approvers.AuditDecided {
-			continue
+	votes := s.tallied()
+	people := func(list []vote) string {
+		lines := make([]string, len(list))
+		for i, v := range list {
+			lines[i] = s.voter(v)
 		}
-		who := s.who(e.Actor)
-		if role := e.Facts["role"]; role != "" {
-			who += " as " + role
-		}
-		who += ", " + moment(e.At)
-		switch e.Facts["kind"] {
-		case "reject":
-			refused = append(refused, who)
-		case "modify":
-			fallen = append(fallen, allowed...)
-			allowed = []string{who + " (changed the arguments)"}
-		default:
-			allowed = append(allowed, who)
-		}
+		return strings.Join(lines, "\n")
 	}
 	lines := append([][2]string{{"What", s.headline()}, {"With", s.arguments()}}, s.askers(proposed.Facts)...)
 	lines = append(lines, [][2]string{
 		{"In these words", s.words()},
-		{"Request", s.Chain}, {"Proposed", moment(proposed.At)}, {"Risk", proposed.Facts["risk"]}, {"Policy", proposed.Facts["policy"]},
-		{"Allowed by", strings.Join(allowed, "\n")}, {"Before the change", strings.Join(fallen, "\n")},
-		{"Against", strings.Join(refused, "\n")}, {"Ended", ended},
+		{"Request", s.Chain}, {"Proposed", moment(proposed.At)}, {"Risk", votes.risk}, {"Policy", proposed.Facts["policy"]},
+		{"Changed by", people(votes.edited())}, {"Allowed by", people(votes.allowed())}, {"Against", people(votes.against())},
+		{"No longer counts", people(votes.lapsed())}, {"Ended", ended},
 	}...)
 	kept := lines[:0]
 	for _, l := range lines {
@@ -172,31 +179,74 @@ func (s Story) summary(proposed Entry, ended string) [][2]string {
 	return kept
 }
 
+// voter returns a person, with the role and the time of a decision. If the row does not say what the person decided,
+// voter adds it.
+func (s Story) voter(v vote) string {
+	who := s.who(v.Actor)
+	if role := v.Facts["role"]; role != "" {
+		who += " as " + role
+	}
+	who += ", " + moment(v.At)
+	switch {
+	case v.is(approvers.Modify):
+		who += " (changed the arguments)"
+	case !v.counts && v.is(approvers.Reject):
+		who += " (rejected it)"
+	case !v.counts:
+		who += " (approved it)"
+	}
+	return who
+}
+
 // cards returns the posted versions of the request's own card, in order.
-func (s Story) cards() (out [][]message) {
+func (s Story) cards() (out []ownCard) {
 	for _, e := range s.Entries {
 		if own := e.Facts[approvers.FactShownAs] == "card" || e.Facts[approvers.FactShownAs] == "escalation"; e.Kind != approvers.AuditShown || e.State != Whole || !own {
 			continue
 		}
 		if messages, err := readMessages(e.Payload); err == nil {
-			out = append(out, messages)
+			out = append(out, ownCard{e.Facts["digest"], messages})
 		}
 	}
 	return out
 }
 
-// headline returns the heading of the first card. The heading describes the call's effect.
-func (s Story) headline() string {
-	for _, messages := range s.cards() {
-		for _, m := range messages {
-			for _, b := range m.Blocks {
-				if b.Type == "header" {
-					return b.words()
-				}
+// ownCard is a posted version of a request's own card, with the digest of the arguments that it shows.
+type ownCard struct {
+	digest   string
+	messages []message
+}
+
+// heading returns the card's heading, which describes the call's effect.
+func (c ownCard) heading() string {
+	for _, m := range c.messages {
+		for _, b := range m.Blocks {
+			if b.Type == "header" {
+				return b.words()
 			}
 		}
 	}
 	return ""
+}
+
+// headline returns the heading of the first card that shows the current arguments. If no card shows them, headline
+// returns the heading of the first card.
+func (s Story) headline() string {
+	digest := ""
+	for _, e := range s.Entries {
+		if e.Kind == approvers.AuditProposed || e.Kind == approvers.AuditDecided && e.Facts["kind"] == string(approvers.Modify) {
+			digest = e.Facts["digest"]
+		}
+	}
+	words := ""
+	for _, c := range s.cards() {
+		heading := c.heading()
+		if c.digest == digest && heading != "" {
+			return heading
+		}
+		words = cmp.Or(words, heading)
+	}
+	return words
 }
 
 // arguments returns the arguments as proposed, or as an approver last changed them, one on each line.
@@ -237,8 +287,8 @@ func (s Story) words() string {
 	if r := []rune(begins); len(r) > 60 {
 		begins = string(r[:60])
 	}
-	for _, messages := range s.cards() {
-		if raw, err := json.Marshal(begins); err == nil && strings.Contains(look(messages), strings.Trim(string(raw), `"`)) {
+	for _, c := range s.cards() {
+		if raw, err := json.Marshal(begins); err == nil && strings.Contains(look(c.messages), strings.Trim(string(raw), `"`)) {
 			return s.Words
 		}
 	}

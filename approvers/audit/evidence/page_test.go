@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +90,7 @@ func TestSummary(t *testing.T) {
 	s.Words = "refund it, please"
 	page := write(t, s)
 	for _, want := range []string{
-		"<dt>What</dt><dd>Refund of $90</dd>", "<dt>With</dt><dd>amount: 20</dd>", "<dt>Asked by</dt><dd>Sam (U1)</dd>",
+		"<dt>What</dt><dd>Refund of $20</dd>", "<dt>With</dt><dd>amount: 20</dd>", "<dt>Asked by</dt><dd>Sam (U1)</dd>",
 		"<dt>In these words</dt><dd>refund it, please\n(as the store has it; no recorded card shows it)</dd>",
 		"<dt>Allowed by</dt><dd>Teo (U2) as team-lead, 2027-01-15 08:00:02.000 UTC (changed the arguments)</dd>",
 	} {
@@ -97,7 +98,7 @@ func TestSummary(t *testing.T) {
 			t.Errorf("the summary lacks %q:\n%s", want, page)
 		}
 	}
-	s.Words = "Refund of $90"
+	s.Words = "Refund of $90" // as the first card has it
 	if !strings.Contains(write(t, s), "<dd>Refund of $90</dd>") {
 		t.Error("words on a card are marked")
 	}
@@ -198,13 +199,15 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		spoil func(*Story)
 		want  string
 	}{
-		"a changed record":      {func(s *Story) { s.Entries[2].Actor = "T1/U3" }, "The chain is broken"},
-		"a missing record":      {func(s *Story) { s.Entries = append(s.Entries[:3:3], s.Entries[4:]...) }, "The chain is broken"},
-		"a changed text":        {func(s *Story) { s.Entries[0].State = Changed }, "1 text was changed and 0 are missing"},
-		"a missing text":        {func(s *Story) { s.Entries[0].State = Missing }, "0 texts were changed and 1 is missing"},
-		"another run":           {func(s *Story) { s.Entries[5].Facts = map[string]string{"digest": "d3"} }, "What ran is not what was approved"},
-		"another card":          {func(s *Story) { s.Entries[1].Payload = []byte(`{"text":"x"}`) }, "is not the rendering that its record names"},
-		"a head that is forged": {func(s *Story) { s.Seal.Faults = []string{"Head 7 is not signed by the key."} }, "Head 7 is not signed by the key."},
+		"a changed record":       {func(s *Story) { s.Entries[2].Actor = "T1/U3" }, "The chain is broken"},
+		"a missing record":       {func(s *Story) { s.Entries = append(s.Entries[:3:3], s.Entries[4:]...) }, "The chain is broken"},
+		"a changed text":         {func(s *Story) { s.Entries[0].State = Changed }, "1 text was changed and 0 are missing"},
+		"a missing text":         {func(s *Story) { s.Entries[0].State = Missing }, "0 texts were changed and 1 is missing"},
+		"another run":            {func(s *Story) { s.Entries[5].Facts = map[string]string{"digest": "d3"} }, "What ran is not what was approved"},
+		"another call":           {func(s *Story) { s.Entries[2].Facts["kind"] = "approve" }, "made on a card that did not show the decided call"},
+		"a card of another call": {func(s *Story) { s.Entries[1].Facts["digest"] = "d3" }, "The records of a decision and of its card name different calls"},
+		"another card":           {func(s *Story) { s.Entries[1].Payload = []byte(`{"text":"x"}`) }, "is not the rendering that its record names"},
+		"a head that is forged":  {func(s *Story) { s.Seal.Faults = []string{"Head 7 is not signed by the key."} }, "Head 7 is not signed by the key."},
 	}
 	for name, tt := range tests {
 		s := history()
@@ -399,5 +402,263 @@ func TestLostSentence(t *testing.T) {
 	}
 	if c := s.runCheck(); c.OK || !c.Open {
 		t.Errorf("the page says of the run: %+v", c)
+	}
+}
+
+// decide adds a decision.
+func (s *Story) decide(user, kind, role string) {
+	facts := map[string]string{"kind": kind, "role": role, "digest": "d"}
+	if kind == "modify" {
+		facts["digest"] = "d2"
+	}
+	s.add(approvers.AuditDecided, approvers.PersonID("T1/"+user), facts, "{}")
+}
+
+// The list and the page name the people whose decisions count. These are not the people who changed their minds, and not
+// the people whose approvals ended with an edit, a stricter policy or an earlier plan.
+func TestDecisionsThatCount(t *testing.T) {
+	const director = "director"
+	ask := func(stages string) Story {
+		s := Story{Chain: "req_1", Names: map[approvers.PersonID]string{"T1/U2": "Teo", "T1/U3": "Ingrid", "T1/U4": "Ann", "T1/U5": "Bo"}}
+		s.add(approvers.AuditProposed, "", map[string]string{"tool": "pay", "verdict": "ask", "risk": "high", "stages": stages, "digest": "d"}, "{}")
+		return s
+	}
+	run := func(s *Story, standing string) {
+		s.add(approvers.AuditApproved, "", map[string]string{"digest": "d", "standing": standing}, "")
+		s.add(approvers.AuditExecuting, "", map[string]string{"digest": "d"}, "")
+		s.add(approvers.AuditExecuted, "", map[string]string{"digest": "d", "state": "succeeded"}, "done")
+	}
+	plan := func(s *Story, kind approvers.AuditKind, risk, stages, stage string) {
+		s.add(kind, "", map[string]string{"risk": risk, "stages": stages, "stage": stage}, "")
+	}
+	for what, c := range map[string]struct {
+		happens               func() Story
+		list                  string
+		allowed, lapsed, also string // on the page; names without ids and times
+	}{
+		"somebody changed to a rejection": {func() Story {
+			s := ask("2 x director")
+			s.decide("U2", "approve", director)
+			s.decide("U2", "reject", director)
+			s.decide("U3", "approve", director)
+			s.decide("U4", "approve", director)
+			run(&s, "T1/U3,T1/U4")
+			return s
+		}, "Ingrid (director), Ann (director) · ran", "Ingrid, Ann", "Teo", "Against: Teo"},
+		"a rejection became an approval": {func() Story {
+			s := ask("2 x director")
+			s.decide("U2", "reject", director)
+			s.decide("U2", "approve", director)
+			s.decide("U3", "approve", director)
+			run(&s, "T1/U2,T1/U3")
+			return s
+		}, "Teo (director), Ingrid (director) · ran", "Teo, Ingrid", "Teo", ""},
+		"not decided yet, and somebody changed to a rejection": {func() Story {
+			s := ask("2 x director")
+			s.decide("U2", "approve", director)
+			s.decide("U2", "reject", director)
+			s.decide("U3", "approve", director)
+			return s
+		}, "Ingrid (director) · waits for 2 x director", "Ingrid", "Teo", "Against: Teo"},
+		"the policy became stricter during the approval": {func() Story {
+			s := ask("lead")
+			s.decide("U2", "approve", "lead")
+			run(&s, "T1/U2")
+			s.Entries = s.Entries[:len(s.Entries)-2]
+			plan(&s, approvers.AuditReopened, "high", director, "")
+			s.decide("U3", "approve", director)
+			run(&s, "T1/U3")
+			return s
+		}, "Ingrid (director) · ran", "Ingrid", "Teo", ""},
+		"the policy became stricter with a later approval": {func() Story {
+			s := ask("2 x director")
+			s.decide("U2", "approve", director)
+			s.decide("U3", "approve", director)
+			plan(&s, approvers.AuditReplanned, "critical", "3 x director", "")
+			s.same()
+			return s
+		}, "Ingrid (director) · waits for 3 x director", "Ingrid", "Teo", ""},
+		"the policy accepts an approval no longer": {func() Story {
+			s := ask("2 x director")
+			s.decide("U2", "approve", director)
+			plan(&s, approvers.AuditReplanned, "high", "2 x director", "")
+			return s
+		}, "nobody yet · waits for 2 x director", "", "Teo", ""},
+		"the policy got another stage": {func() Story {
+			s := ask("2 x lead")
+			s.decide("U2", "approve", "lead")
+			plan(&s, approvers.AuditReplanned, "high", "2 x lead,director", "")
+			return s
+		}, "Teo (lead) · waits for 2 x lead, then director", "Teo", "", ""},
+		"the policy sent it back to the first stage": {func() Story {
+			s := ask("lead,2 x director")
+			s.decide("U2", "approve", "lead")
+			plan(&s, approvers.AuditAdvanced, "high", "lead,2 x director", "2")
+			s.decide("U3", "approve", director)
+			plan(&s, approvers.AuditReplanned, "high", "boss,2 x director", "")
+			plan(&s, approvers.AuditAdvanced, "high", "boss,2 x director", "1")
+			s.add(approvers.AuditClosed, "", map[string]string{"state": "expired"}, "")
+			return s
+		}, "nobody decided · expired", "", "Teo, Ingrid", ""},
+		"two stages": {func() Story {
+			s := ask("lead,director")
+			s.decide("U2", "approve", "lead")
+			plan(&s, approvers.AuditAdvanced, "high", "lead,director", "2")
+			s.decide("U3", "approve", director)
+			run(&s, "T1/U2,T1/U3")
+			return s
+		}, "Teo (lead), Ingrid (director) · ran", "Teo, Ingrid", "", ""},
+		"two stages, and the second rejected it": {func() Story {
+			s := ask("lead,director")
+			s.decide("U2", "approve", "lead")
+			plan(&s, approvers.AuditAdvanced, "high", "lead,director", "2")
+			s.decide("U3", "reject", director)
+			s.add(approvers.AuditClosed, "T1/U3", map[string]string{"state": "rejected"}, "")
+			return s
+		}, "Ingrid (director) · rejected", "Teo", "", "Against: Ingrid"},
+		"an editor without the authority": {func() Story {
+			s := ask("lead")
+			s.decide("U4", "approve", "lead")
+			s.decide("U2", "modify", "lead")
+			plan(&s, approvers.AuditAdvanced, "critical", director, "1")
+			s.decide("U3", "approve", director)
+			run(&s, "T1/U3")
+			return s
+		}, "Teo (lead, changed it), Ingrid (director) · ran", "Ingrid", "Ann", "Changed by: Teo"},
+		"an editor whose edit is also an approval": {func() Story {
+			s := ask("lead")
+			s.decide("U2", "modify", "lead")
+			plan(&s, approvers.AuditAdvanced, "high", "lead", "1")
+			s.same()
+			run(&s, "T1/U2")
+			return s
+		}, "Teo (lead, changed it) · ran", "Teo", "", ""},
+		"an old record of the approval": {func() Story {
+			s := ask("lead")
+			s.decide("U2", "approve", "lead")
+			s.add(approvers.AuditApproved, "", map[string]string{"digest": "d"}, "")
+			return s
+		}, "Teo (lead) · approved, not run yet", "Teo", "", ""},
+	} {
+		s := c.happens()
+		if _, words := s.Decision(); words != c.list {
+			t.Errorf("%s: the list says %q, want %q", what, words, c.list)
+		}
+		told, err := s.tell()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := map[string]string{}
+		for _, row := range told.Lines {
+			var names []string
+			for line := range strings.Lines(row[1]) {
+				name, _, _ := strings.Cut(line, " (")
+				names = append(names, name)
+			}
+			rows[row[0]] = strings.Join(names, ", ")
+		}
+		also := ""
+		for _, row := range []string{"Against", "Changed by"} {
+			if rows[row] != "" {
+				also += row + ": " + rows[row]
+			}
+		}
+		if rows["Allowed by"] != c.allowed || rows["No longer counts"] != c.lapsed || also != c.also {
+			t.Errorf("%s: the page has %v", what, rows)
+		}
+	}
+}
+
+// same gives the last record the time of the record before it, as if one transaction had written both.
+func (s *Story) same() {
+	n := len(s.Entries)
+	s.Entries[n-1].At = s.Entries[n-2].At
+}
+
+// Several people may decide on one version of a card. A version that one person saw in a form was decided only by this
+// person.
+func TestCaptionNamesAllDeciders(t *testing.T) {
+	s := Story{Chain: "req_1", Names: map[approvers.PersonID]string{"T1/U2": "Teo", "T1/U3": "Ingrid"}}
+	card, form := `{"text":"card"}`, `{"text":"form"}`
+	s.show("d", card)
+	for _, who := range []approvers.PersonID{"T1/U2", "T1/U4"} {
+		s.add(approvers.AuditShown, who, map[string]string{"surface": "view", "digest": "d", "rendering": rendering(form)}, form)
+	}
+	for who, body := range map[approvers.PersonID]string{"T1/U2": card, "T1/U3": card, "T1/U4": form} {
+		s.add(approvers.AuditDecided, who, map[string]string{"kind": "approve", "digest": "d", "shown": "d", "rendering": rendering(body)}, "")
+	}
+	told, err := s.tell()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, step := range told.Steps {
+		if step.Card != nil {
+			names := strings.Split(step.Card.Decided, ", ")
+			slices.Sort(names)
+			got = append(got, strings.Join(names, ", "))
+		}
+	}
+	if want := []string{"Ingrid (U3), Teo (U2)", "", "U4"}; !slices.Equal(got, want) {
+		t.Errorf("the captions name %q, want %q", got, want)
+	}
+}
+
+// A call without a run and without a request ends with its result. The page and the list know the model's questions.
+func TestCallsWithoutRun(t *testing.T) {
+	for verdict, want := range map[string][2]string{
+		"observed": {"The model was given the result: observed.", "nobody was asked · not run"},
+		"error":    {"The model was given the result: error.", "nobody was asked · could not be accepted"},
+		"auto":     {"The model was given the result: voided.", "nobody was asked · not run"},
+		"inquiry":  {"The model was given the result: executed.", "U1 · answered"},
+	} {
+		s := Story{Chain: "exec_1"}
+		s.add(approvers.AuditProposed, "", map[string]string{"tool": "pay", "verdict": verdict}, "{}")
+		outcome := map[string]string{"auto": "voided", "inquiry": "executed"}[verdict]
+		if outcome == "" {
+			outcome = verdict
+		}
+		if words, _ := s.outcome(); words != "It has not ended yet." {
+			t.Errorf("%s, before the end: %q", verdict, words)
+		}
+		if verdict == "inquiry" {
+			if _, words := s.Decision(); words != "nobody yet · waits for an answer" {
+				t.Errorf("the list says about an open question: %q", words)
+			}
+			s.add(approvers.AuditAnswered, "T1/U1", map[string]string{"tool": "pay"}, "yes")
+			if got := s.sentence(s.Entries[1]); got != "U1 answered the question." {
+				t.Errorf("the page says %q", got)
+			}
+		}
+		s.add(approvers.AuditReturned, "", map[string]string{"outcome": outcome}, "x")
+		words, at := s.outcome()
+		if words != want[0] || at == "" {
+			t.Errorf("%s: the page says %q at %q", verdict, words, at)
+		}
+		if _, words := s.Decision(); words != want[1] {
+			t.Errorf("%s: the list says %q", verdict, words)
+		}
+	}
+	asked := Story{Entries: []Entry{{AuditRecord: approvers.AuditRecord{Kind: approvers.AuditProposed, Facts: map[string]string{"tool": "ask_people", "verdict": "inquiry"}}}}}
+	if got := asked.sentence(asked.Entries[0]); got != "The model asked for ask_people, to put a question to the requesters." {
+		t.Errorf("the page says %q", got)
+	}
+	s := history() // the result is not the end of a call that ran
+	s.add(approvers.AuditReturned, "", map[string]string{"outcome": "executed"}, "done")
+	if words, _ := s.outcome(); words != "The tool ended: succeeded." {
+		t.Errorf("the page says %q", words)
+	}
+}
+
+// The summary has the risk of the last plan, and the sentence about an escalation has its reason.
+func TestLatestRisk(t *testing.T) {
+	s := history()
+	s.add(approvers.AuditAdvanced, "", map[string]string{"stage": "2", "stages": "team-lead,director", "risk": "critical"}, "")
+	if page := write(t, s); !strings.Contains(page, "<dt>Risk</dt><dd>critical</dd>") {
+		t.Error("the page has an earlier risk")
+	}
+	got := s.Sentence(approvers.AuditRecord{Kind: approvers.AuditEscalated, Facts: map[string]string{"role": "director", "why": "too_few"}})
+	if got != "Fewer people could decide it than the stage needs: the role director was asked." {
+		t.Errorf("the page says %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,6 +80,8 @@ var whyUnknown = map[approvers.Loss]string{
 // plain describes a record by its kind.
 func (s Story) plain(e Entry, who string) string {
 	switch e.Kind {
+	case approvers.AuditAnswered:
+		return capitalized(who) + " answered the question."
 	case approvers.AuditStarted:
 		return "Countersign " + e.Facts["version"] + " started."
 	case approvers.AuditPolicy:
@@ -115,6 +118,8 @@ func (s Story) proposed(f map[string]string) string {
 	switch f["verdict"] {
 	case "error":
 		return line + " with a call that could not be accepted; nobody was asked."
+	case "inquiry":
+		return line + ", to put a question to the requesters."
 	case string(approvers.Auto):
 		return line + ": " + f["risk"] + " risk, which the policy lets run without asking."
 	case string(approvers.Observed):
@@ -136,6 +141,8 @@ func (s Story) escalated(f map[string]string) string {
 		return "The account of " + s.who(approvers.PersonID(f["person"])) + " is deactivated: " + role + "."
 	case f["why"] == "nobody":
 		return "Nobody else could decide it: " + role + "."
+	case f["why"] == "too_few":
+		return "Fewer people could decide it than the stage needs: " + role + "."
 	}
 	return "It was not decided yet: " + role + " as well."
 }
@@ -325,6 +332,8 @@ func (s Story) proposal(f map[string]string) (who, how string) {
 		return "nobody yet", "waits for " + listed(f["stages"])
 	case f["verdict"] == "error":
 		return "nobody was asked", "could not be accepted"
+	case f["verdict"] == "inquiry":
+		return "nobody yet", "waits for an answer"
 	}
 	return "nobody was asked", "not run"
 }
@@ -338,34 +347,29 @@ func (s Story) Decision() (at time.Time, words string) {
 	}
 	at = s.Entries[0].At
 	who, how := s.proposal(s.Entries[0].Facts)
-	var allowed, against []string
+	votes := &tally{stage: 1}
+	var deciders []vote
 	for _, e := range s.Entries {
+		votes.take(e)
 		f := e.Facts
 		switch e.Kind {
 		case approvers.AuditDecided:
-			switch at = e.At; f["kind"] {
-			case string(approvers.Reject):
-				against = append(against, s.decider(e))
-			case string(approvers.Modify): // earlier decisions no longer count
-				allowed, against = []string{s.decider(e)}, nil
-			default:
-				allowed = append(allowed, s.decider(e))
-			}
-		case approvers.AuditAdvanced:
+			at = e.At
+		case approvers.AuditAnswered:
+			who, how, at = s.name(e.Actor), "answered", e.At
+		case approvers.AuditAdvanced, approvers.AuditReplanned, approvers.AuditReopened:
 			how = "waits for " + listed(f["stages"])
 		case approvers.AuditEscalated:
 			if f["again"] == "" {
 				how += "; " + f["role"] + " was asked, too"
 			}
-		case approvers.AuditReopened:
-			allowed, how = nil, "waits for "+listed(f["stages"])
 		case approvers.AuditApproved:
 			how = "approved, not run yet"
 		case approvers.AuditClosed:
 			how, at = f["state"], e.At
 			if how == string(approvers.Rejected) {
-				allowed = against
-			} else if len(allowed) == 0 {
+				deciders = votes.against()
+			} else if len(votes.allowed()) == 0 {
 				who = s.closer(e)
 			}
 			if isLost(f) {
@@ -381,8 +385,15 @@ func (s Story) Decision() (at time.Time, words string) {
 			how = "reported: " + spaced(f["report"])
 		}
 	}
-	if len(allowed) > 0 {
-		who = strings.Join(allowed, ", ")
+	if len(deciders) == 0 {
+		deciders = slices.Concat(votes.edited(), votes.allowed())
+	}
+	if len(deciders) > 0 {
+		names := make([]string, len(deciders))
+		for i, v := range deciders {
+			names[i] = s.decider(v.Entry)
+		}
+		who = strings.Join(names, ", ")
 	}
 	return at, who + " · " + how
 }

@@ -157,8 +157,11 @@ func (x Explainer) PlanOutlook(p *block.Builder, plan approvers.Plan) {
 // times is mentioned once. The lines contain no secrets and no reasons, because the facts of audit records contain
 // none.
 func (x Explainer) Timeline(records []approvers.AuditRecord) (lines []*block.RichText) {
-	shown := false
+	shown, broken := false, false
 	for _, a := range records {
+		if a.Kind == approvers.AuditDecided {
+			broken = a.Facts["break_glass"] != ""
+		}
 		if a.Kind == approvers.AuditShown && a.Facts["to"] != "" && a.Actor == "" {
 			if shown {
 				continue
@@ -166,6 +169,9 @@ func (x Explainer) Timeline(records []approvers.AuditRecord) (lines []*block.Ric
 			shown = true
 		}
 		line := x.event(a)
+		if a.Kind == approvers.AuditApproved && broken {
+			line = block.Say("That replaced the approvals that were missing.")
+		}
 		if line.Empty() {
 			continue
 		}
@@ -180,6 +186,9 @@ func (x Explainer) event(a approvers.AuditRecord) *block.RichText { //nolint:cyc
 	by := func(words string) *block.RichText { return new(block.RichText).Person(a.Actor, "").Say(" " + words) }
 	switch a.Kind {
 	case approvers.AuditProposed:
+		if asker := approvers.PersonID(f["asker"]); asker.Caller() != "" {
+			return new(block.RichText).Say("The client ").Code(block.Name(asker.Caller())).Say(" asked for it.")
+		}
 		return block.Say("The agent asked for it.")
 	case approvers.AuditShown:
 		switch f[approvers.FactShownAs] {
@@ -197,6 +206,9 @@ func (x Explainer) event(a approvers.AuditRecord) *block.RichText { //nolint:cyc
 	case approvers.AuditDecided:
 		return by(did[approvers.DecisionKind(f["kind"])] + t.InRole(f["role"]) + ".")
 	case approvers.AuditAdvanced:
+		if f["stage"] == "1" {
+			return block.Say("The first stage began again, with " + f["risk"] + " risk.")
+		}
 		return block.Say("The next stage began, with " + f["risk"] + " risk.")
 	case approvers.AuditApproved:
 		return block.Say("All who were needed have agreed.")
@@ -213,6 +225,8 @@ func (x Explainer) event(a approvers.AuditRecord) *block.RichText { //nolint:cyc
 			return block.Say("The account of ").Person(approvers.PersonID(f["person"]), "").Say(" is deactivated: " + t.Title(f["role"]) + " was asked.")
 		case "nobody":
 			return block.Say("Nobody else could decide it: " + t.Title(f["role"]) + " was asked.")
+		case "too_few":
+			return block.Say("Fewer people could decide it than the stage needs: " + t.Title(f["role"]) + " was asked.")
 		}
 		return block.Say("It was not decided yet: " + t.Title(f["role"]) + " was asked as well.")
 	case approvers.AuditReminded:

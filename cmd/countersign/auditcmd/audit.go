@@ -57,7 +57,7 @@ func listCommand() *cobra.Command {
 		Use:   "list",
 		Short: "Who allowed what: one line for each request, or each record with --long",
 		Long: `Prints one line of at most 120 characters for each request: when it was decided, what it does, who decided it in which role, how it ended, and its id.
-The flags select the requests that have a matching record. --long prints the records themselves, with their facts and hashes.`,
+The flags select the requests that have a matching record. --long prints the records themselves, with their facts.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if o.Filter, err = flags.read(time.Now()); err != nil {

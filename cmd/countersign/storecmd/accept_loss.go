@@ -14,8 +14,9 @@ import (
 )
 
 type acceptOptions struct {
-	Head   uint64 `json:"head"`
-	Reason string `json:"reason"`
+	Head         uint64 `json:"head"`
+	Reason       string `json:"reason"`
+	AcceptFaults bool   `json:"accept_faults,omitempty"`
 }
 
 // AcceptLoss returns the command "audit accept-loss".
@@ -27,9 +28,9 @@ func AcceptLoss() *cobra.Command {
 		Long: `The bot does not start on a store that lacks the newest of its signed heads: an old copy or another store took the store's place, and calls that have run since would
 run again. If there is no newer copy, this command accepts the missing part as lost. NUMBER is the number of the newest head, which the bot's log and /readyz name.
 
-The store is checked first. Everything that could act twice is closed, as by "countersign restore": open requests are voided, runs in progress get an unknown outcome,
-turns stop, and grants end. The loss is recorded with your name. The file of signed heads is renamed and kept, and the bot starts a new one. A bot that waits for
-this command then continues by itself.`,
+The store is checked first. If it has faults, they are printed as by "countersign audit verify", and only --accept-faults continues. Everything that could act twice is
+closed, as by "countersign restore": open requests are voided, runs in progress get an unknown outcome, turns stop, and grants end. The loss is recorded with your name.
+The file of signed heads is renamed and kept, and the bot starts a new one. A bot that waits for this command then continues by itself.`,
 		Example: `  countersign audit accept-loss --head 5120 --reason "the disk is gone, this copy of Monday is all there is"`,
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,6 +45,7 @@ this command then continues by itself.`,
 	}
 	cmd.Flags().Uint64Var(&o.Head, "head", 0, "the number of the newest head that the store lacks")
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, for the history")
+	acceptFaults(cmd.Flags(), &o.AcceptFaults)
 	return cmd
 }
 
@@ -69,7 +71,11 @@ func acceptLoss(ctx context.Context, w task.Env, o acceptOptions) error {
 		return cli.AnswerNo("%s: name that head, not %d", older.What(), o.Head)
 	}
 	var c copied
-	if err := c.check(ctx, w.Store); err != nil {
+	err = c.check(ctx, w.Store)
+	if err == nil {
+		err = c.accept(w.Out, o.AcceptFaults)
+	}
+	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	wf, err := w.Bare()

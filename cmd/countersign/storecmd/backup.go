@@ -10,9 +10,11 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"countersign/approvers"
 	"countersign/approvers/audit"
@@ -33,6 +35,8 @@ func Backup() *cobra.Command {
 		Short: "A copy of the store as it is at one moment, while the bot runs",
 		Long: `Copies the store into FILE, which only its owner can read, while the bot works. FILE appears when it is complete and was checked like the store itself. With - the copy
 is written to standard output, for example for another machine, and is not checked; restore checks every copy.
+
+If the store has faults, so has the copy: the command prints them as "countersign audit verify" does, keeps the copy, and exits 1. Such a copy does not replace a file.
 
 The store holds what people wrote and were shown. Keep its copies as safe as the store.`,
 		Example: `  countersign backup /var/backups/countersign-$(date +%F).db
@@ -86,8 +90,10 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return cli.CouldNot("%s can't be examined: %w", path, err)
 	}
+	_, err := os.Lstat(path)
+	replaces := err == nil
 	var c copied
-	err := cli.WholeFile(path, func(f *os.File) error {
+	err = cli.WholeFile(path, func(f *os.File) error {
 		sum := sha256.New()
 		if err := backupTask.Do(ctx, task.None{}, nil, io.MultiWriter(f, sum)); err != nil {
 			return err
@@ -101,13 +107,23 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 		if err != nil {
 			return cli.CouldNot("the copy is not complete; back up once more: %w", err)
 		}
-		return errors.Join(c.check(ctx, copy), copy.Close())
+		err = errors.Join(c.check(ctx, copy), copy.Close())
+		if err == nil && replaces && c.faults != nil {
+			fmt.Fprint(cmd.OutOrStdout(), c.report)
+			return cli.AnswerNo("the store has faults, so its copy does not replace %s; name another file: %w", path, c.faults)
+		}
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; it was checked\n%s\nSHA-256 %s\n", path, cli.Size(c.size), c.what(), c.hash)
-	return nil
+	checked := "it was checked"
+	if c.faults != nil {
+		fmt.Fprintln(cmd.OutOrStdout(), c.report)
+		checked = "a complete copy of a store with faults"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; %s\n%s\nSHA-256 %s\n", path, cli.Size(c.size), checked, c.what(), c.hash)
+	return c.faults
 }
 
 // isTheBots reports whether the environment names the file at a path as one of the bot's files. The result describes
@@ -135,6 +151,8 @@ type copied struct {
 	records int
 	last    time.Time // time of the newest record
 	head    string
+	faults  error  // the store or its history has faults, which report describes
+	report  string // the text of "countersign audit verify"
 }
 
 // check makes all checks of a copy for which the copy and the key file are enough, and counts the copy's records.
@@ -146,18 +164,23 @@ func (c *copied) check(ctx context.Context, s store.Store) error {
 	return c.checkWith(ctx, s, keys)
 }
 
-// checkWith is like check, but uses the caller's keys instead of the keys in the environment.
+// checkWith is like check, but uses the caller's keys instead of the keys in the environment. If the store or its history
+// has faults, checkWith sets faults and returns no error.
 func (c *copied) checkWith(ctx context.Context, s store.Store, keys auditcmd.TrustedKeys) error {
-	if damaged, _ := store.DamageOf(s); len(damaged) > 0 {
-		return cli.AnswerNo("the store is damaged, and so is the copy: %s. docs/operate.md says what to do", openstore.FirstRows(damaged))
+	rows := s.Check(ctx)
+	switch {
+	case errors.Is(rows, store.ErrNewer):
+		return openstore.FileError(rows)
+	case ctx.Err() != nil:
+		return ctx.Err()
 	}
-	if err := s.Check(ctx); errors.Is(err, store.ErrNewer) {
-		return openstore.FileError(err)
-	} else if err != nil {
-		return cli.CouldNot("the copy has faults: %w", err)
-	}
-	if err := auditcmd.Verify(ctx, io.Discard, s, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own}); err != nil {
-		return fmt.Errorf("the copy's history: %w", err)
+	var report strings.Builder
+	c.faults = auditcmd.Verify(ctx, &report, s, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own})
+	switch c.report = report.String(); {
+	case c.faults != nil && cli.Code(c.faults) != cli.ExitNo:
+		return fmt.Errorf("the copy's history: %w", c.faults)
+	case c.faults == nil && rows != nil:
+		c.faults, c.report = cli.AnswerNo("the store has faults"), fmt.Sprintln(rows)
 	}
 	err := audit.EachChain(ctx, s, func(chain []approvers.AuditRecord) error {
 		c.records += len(chain)
@@ -170,18 +193,35 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, keys auditcmd.Tru
 	})
 	var left audit.Unread
 	err = left.Take(err)
-	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost }) // auditcmd.Verify has already reported these
+	left.Rows = slices.DeleteFunc(left.Rows, func(x store.Damage) bool { return x.Why == store.WhyLost || c.faults != nil }) // auditcmd.Verify has already reported these
 	if err := errors.Join(err, left.Err()); err != nil {
 		return cli.CouldNot("the copy's history can't be read: %w", err)
 	}
 	return s.View(ctx, func(r store.Reader) error {
 		head, err := r.LastHead()
-		if errors.Is(err, store.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) || c.faults != nil && errors.Is(err, store.ErrDamaged) {
 			return nil
 		}
 		c.head = fmt.Sprintf("head %d, over %s", head.Number, cli.Count(int(head.Size), "record"))
 		return err
 	})
+}
+
+// accept prints the faults of a copy. Unless the operator has accepted them, accept returns an error.
+func (c *copied) accept(out io.Writer, accepted bool) error {
+	if c.faults == nil {
+		return nil
+	}
+	fmt.Fprintln(out, c.report)
+	if !accepted {
+		return fmt.Errorf("%w. If there is no copy without faults, keep this one as evidence, and use --accept-faults", c.faults)
+	}
+	return nil
+}
+
+// acceptFaults defines the flag --accept-faults.
+func acceptFaults(flags *pflag.FlagSet, accepted *bool) {
+	flags.BoolVar(accepted, "accept-faults", false, "continue although the store or its history has faults, which are printed")
 }
 
 func (c *copied) what() string {

@@ -157,7 +157,13 @@ func (c *Copy) check(ctx context.Context, db store.Store, what *copied) error {
 	if err := keys.TrustFile(c.fromAudit.Key); err != nil {
 		return err
 	}
-	return what.checkWith(ctx, db, keys)
+	if err := what.checkWith(ctx, db, keys); err != nil {
+		return err
+	}
+	if what.faults != nil {
+		fmt.Fprintln(c.Progress, what.report)
+	}
+	return what.faults
 }
 
 // progressEvery is the usual value of Copy.Every.

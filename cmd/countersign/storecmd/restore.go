@@ -29,7 +29,7 @@ import (
 
 // Restore returns the command restore.
 func Restore() *cobra.Command {
-	var o databaseOptions
+	var o restoreOptions
 	cmd := &cobra.Command{
 		Use:   "restore FILE | restore --database",
 		Short: "Puts a backup in the place of the store, while no bot runs",
@@ -41,7 +41,10 @@ end: a call that was decided and run since then is never decided and run again. 
 The file of signed heads is also renamed and kept, because it proves what was there. If heads are sent to other places as well, the next ones continue from the backup.
 
 A PostgreSQL database is restored with its own tools. Then countersign restore --database does the rest in it, before the bot starts: it checks the database and closes
-everything that could act. With --nothing-lost nothing is closed: use it only if no bot has worked on the original since the dump was begun, as in a planned move.`,
+everything that could act. With --nothing-lost nothing is closed: use it only if no bot has worked on the original since the dump was begun, as in a planned move.
+
+If the backup or the database has faults, they are printed as by "countersign audit verify", and nothing is restored. If there is no copy without faults, --accept-faults
+restores it nevertheless. "countersign audit verify" then still reports the faults.`,
 		Example: `  countersign restore /var/backups/countersign-2026-03-02.db
   countersign restore --database`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -57,24 +60,26 @@ everything that could act. With --nothing-lost nothing is closed: use it only if
 			case o.nothingLost || o.reason != "":
 				return cli.Misused("--nothing-lost and --reason belong to --database")
 			}
-			return restore(cmd.Context(), cmd.OutOrStdout(), args[0])
+			return restore(cmd.Context(), cmd.OutOrStdout(), args[0], o.acceptFaults)
 		},
 	}
 	cmd.Flags().BoolVar(&o.database, "database", false, "the database was restored: close in it what could act")
 	cmd.Flags().BoolVar(&o.nothingLost, "nothing-lost", false, "with --database: no bot has worked on the original since, so close nothing")
 	cmd.Flags().StringVar(&o.reason, "reason", "", "with --nothing-lost: why, for the history")
+	acceptFaults(cmd.Flags(), &o.acceptFaults)
 	return cmd
 }
 
-// databaseOptions has the options of restore --database.
-type databaseOptions struct {
+// restoreOptions has the options of restore. All but acceptFaults belong to --database.
+type restoreOptions struct {
 	database, nothingLost bool
 	reason                string
+	acceptFaults          bool
 }
 
 // restoreDatabase closes all records in a restored database that could cause an action, such as pending requests. With
 // --nothing-lost, it closes nothing.
-func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) error {
+func restoreDatabase(ctx context.Context, out io.Writer, o restoreOptions) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
@@ -94,7 +99,7 @@ func restoreDatabase(ctx context.Context, out io.Writer, o databaseOptions) erro
 	return errors.Join(restoreIn(ctx, out, env, db, o), db.Close())
 }
 
-func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Store, o databaseOptions) error {
+func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Store, o restoreOptions) error {
 	older, err := audit.FindOlder(ctx, openstore.Name(env.Store), env.Audit.Heads, db)
 	if err != nil {
 		return err
@@ -107,7 +112,11 @@ func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Stor
 		return cli.AnswerNo("the database was not restored from a dump, and has the newest of the signed heads that are kept for it: just start the bot")
 	}
 	var c copied
-	if err := c.check(ctx, db); err != nil {
+	err = c.check(ctx, db)
+	if err == nil {
+		err = c.accept(out, o.acceptFaults)
+	}
+	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	wf, err := task.LocalWorkflow(ctx, env, db, nil)
@@ -148,7 +157,7 @@ func settle(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-func restore(ctx context.Context, out io.Writer, path string) error {
+func restore(ctx context.Context, out io.Writer, path string, acceptFaults bool) error {
 	env, err := config.ReadEnv(config.Offline)
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
@@ -178,6 +187,9 @@ func restore(ctx context.Context, out io.Writer, path string) error {
 	var unseen []approvers.Execution
 	kept, err := bolt.Replace(env.Store.Path, io.TeeReader(f, sum), func(s *bolt.Store) error {
 		if err := c.check(ctx, s); err != nil {
+			return err
+		}
+		if err := c.accept(out, acceptFaults); err != nil {
 			return err
 		}
 		wf, err := task.LocalWorkflow(ctx, env, s, nil)

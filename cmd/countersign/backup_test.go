@@ -1,0 +1,130 @@
+package main
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"countersign/approvers"
+	"countersign/cmd/countersign/cli"
+	"countersign/config"
+)
+
+// removeRecord deletes the last record of a chain from a store's file, as an attacker would.
+func removeRecord(t *testing.T, path, chain string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		c := tx.Bucket([]byte("audit")).Cursor()
+		k, _ := c.Seek([]byte(chain))
+		for next := k; strings.HasPrefix(string(next), chain); next, _ = c.Next() {
+			k = append([]byte{}, next...)
+		}
+		return tx.Bucket([]byte("audit")).Delete(k)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// useStore makes the commands use a store, with a small policy.
+func useStore(t *testing.T, path string) {
+	t.Helper()
+	policy := filepath.Join(filepath.Dir(path), "countersign.yaml")
+	t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)
+	t.Setenv("COUNTERSIGN_POLICY", policy)
+	if err := os.WriteFile(policy, []byte("version: 1\ntools: {search_orders: {risk: low}}\nagents: {support: {channels: [\"#support\"], tools: [search_orders]}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A store whose history was changed, or whose rows are damaged, can be copied as evidence. The command prints the
+// faults, and exits with 1. Such a copy does not replace an earlier copy. An operator who has no other copy can restore
+// it.
+func TestBackupOfStoreWithFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, path string)
+		fault string
+	}{
+		"a record was removed": {func(t *testing.T, path string) { removeRecord(t, path, "req_B") }, "chain req_B: record 3 is missing"},
+		"a record is damaged":  {func(t *testing.T, path string) { flip(t, path, "req_B/2") }, "chain req_B: record 2 is damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := threeChains(t)
+			useStore(t, path)
+			dir := filepath.Dir(path)
+			whole, copied := filepath.Join(dir, "whole.db"), filepath.Join(dir, "copied.db")
+			if said, err := runCommand(t, "backup", whole); err != nil || !strings.Contains(said, "it was checked") {
+				t.Fatalf("%s (%v)", said, err)
+			}
+			before := readText(t, whole)
+			c.spoil(t, path)
+
+			said, err := runCommand(t, "backup", copied)
+			if cli.Code(err) != cli.ExitNo || !strings.Contains(said, c.fault) || !strings.Contains(said, "SHA-256") || strings.Contains(said, "it was checked") {
+				t.Errorf("the backup says %s (%v)", said, err)
+			}
+			said, err = runCommand(t, "backup", "--force", whole)
+			if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "name another file") || !strings.Contains(said, c.fault) || readText(t, whole) != before {
+				t.Errorf("the backup over an earlier one says %s (%v)", said, err)
+			}
+
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			said, err = runCommand(t, "restore", copied)
+			if _, missing := os.Stat(path); cli.Code(err) != cli.ExitNo || missing == nil || !strings.Contains(err.Error(), "--accept-faults") || !strings.Contains(said, c.fault) {
+				t.Errorf("without the flag, restore says %s (%v)", said, err)
+			}
+			said, err = runCommand(t, "restore", "--accept-faults", copied)
+			if _, missing := os.Stat(path); err != nil || missing != nil || !strings.Contains(said, c.fault) || !strings.Contains(said, "is restored from") {
+				t.Errorf("with the flag, restore says %s (%v)", said, err)
+			}
+			if said, err := runCommand(t, "audit", "verify"); cli.Code(err) != cli.ExitNo || !strings.Contains(said, c.fault) {
+				t.Errorf("after that, verify says %s (%v)", said, err)
+			}
+		})
+	}
+}
+
+// An operator who continues with an old store must accept the faults of its history, too.
+func TestAcceptLossOfStoreWithFaults(t *testing.T) {
+	path := threeChains(t)
+	useStore(t, path)
+	removeRecord(t, path, "req_B")
+	text, err := approvers.NewSealKey(rand.Reader, "countersign-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := approvers.ParseSealKey(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, err := approvers.Head{Origin: key.Origin(), Size: 12, Number: 1, At: time.Unix(1, 0).UTC(), Key: key.Public}.Sign(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config.AuditBeside(path).Heads, []byte(note+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const fault = "chain req_B: record 3 is missing"
+	said, err := runCommand(t, "audit", "accept-loss", "--head", "1", "--reason", "it is lost")
+	if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "--accept-faults") || !strings.Contains(said, fault) {
+		t.Errorf("without the flag: %s (%v)", said, err)
+	}
+	said, err = runCommand(t, "audit", "accept-loss", "--head", "1", "--reason", "it is lost", "--accept-faults")
+	if err != nil || !strings.Contains(said, fault) || !strings.Contains(said, "Accepted as ") {
+		t.Errorf("with the flag: %s (%v)", said, err)
+	}
+}
