@@ -30,7 +30,8 @@ func (c *checker) grants(t approvers.ToolPolicy) {
 		c.warn(path, "does nothing: "+why, "remove it")
 		return
 	}
-	for _, secret := range t.Secrets {
+	own, _, _ := c.find(t.Name)
+	for _, secret := range approvers.Secrets(t.Secrets, approvers.SecretPaths(own.Schema)) {
 		if arg, _, _ := strings.Cut(secret, "."); !t.Blind && !slices.Contains(t.Grants.Same, arg) {
 			c.warn(path, fmt.Sprintf("no call with %s can be granted, because it is masked, and the person who grants it would not see later values", secret), "add same: ["+arg+"], or blind: true if nobody has to see it")
 		}
@@ -67,24 +68,49 @@ func (c *checker) grantArguments() {
 		path := "tools." + tool.Name + ".grants."
 		for i, name := range t.Grants.AtMost {
 			at := fmt.Sprintf("%sat_most[%d]", path, i)
-			if shape, known := arguments.Field(name); !known {
-				c.noArgument(at, tool.Name, name, arguments.Names())
-			} else if shape.Kinds()&condition.KindNumber == 0 {
+			if shape, known := arguments.Field(name); known && shape.Kinds()&condition.KindNumber == 0 {
 				c.wrong(at, fmt.Sprintf("%s is %s, and only a number can have a maximum", name, shape.Kinds()), fmt.Sprintf("write same: [%s], or remove it", name))
 			}
+			c.argument(at, tool.Name, arguments, name)
 		}
 		for i, name := range t.Grants.Same {
-			if _, known := arguments.Field(name); !known {
-				c.noArgument(fmt.Sprintf("%ssame[%d]", path, i), tool.Name, name, arguments.Names())
-			}
+			c.argument(fmt.Sprintf("%ssame[%d]", path, i), tool.Name, arguments, name)
 		}
 	}
 }
 
-func (c *checker) noArgument(at, tool, name string, names []string) {
-	hint := "its schema lists none"
-	if len(names) > 0 {
-		hint = condition.SuggestionOr(yamldoc.DidYouMean(name, names), "its arguments are "+condition.ListNames(names))
+// argument reports a name that is not the name of an argument.
+func (c *checker) argument(at, tool string, arguments condition.Shape, name string) {
+	if missing := noArgument(tool, arguments, []string{name}); missing != nil {
+		c.wrong(at, missing.message, missing.hint)
 	}
-	c.wrong(at, fmt.Sprintf("%s has no argument %s", tool, condition.FieldName(name)), hint)
+}
+
+// missing describes a field that a schema does not have.
+type missing struct{ message, hint, similar string }
+
+// noArgument describes the first of the fields that the schema of a tool's arguments does not have. Each field is a
+// field of the field before it, or of each item if that is a list. If the schema may have all the fields, noArgument
+// returns nil.
+func noArgument(tool string, arguments condition.Shape, fields []string) *missing {
+	of, noun, shape := tool, "argument", arguments
+	for i, name := range fields {
+		shape = shape.EachItem()
+		names := shape.Names()
+		if slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, name+".") }) {
+			return nil // a name with a dot in it: it is not clear where the next field begins
+		}
+		next, known := shape.Field(name)
+		if known {
+			of, noun, shape = strings.Join(fields[:i+1], "."), "field", next
+			continue
+		}
+		m := &missing{similar: yamldoc.DidYouMean(name, names), hint: "its schema lists none"}
+		if len(names) > 0 {
+			m.hint = condition.SuggestionOr(m.similar, "its "+noun+"s are "+condition.ListNames(names))
+		}
+		m.message = fmt.Sprintf("%s has no %s %s", of, noun, condition.FieldName(name))
+		return m
+	}
+	return nil
 }
