@@ -111,3 +111,11 @@ func TestProblemOnOneLine(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestSchemaAsBlock checks that the schema of the arguments can be JSON in a block of text.
+func TestSchemaAsBlock(t *testing.T) {
+	f, err := config.ParsePolicy("p.yaml", []byte("version: 1\nhttp:\n  a:\n    description: x\n    method: POST\n    url: \"https://example.com\"\n    arguments: |\n      {\"type\": \"object\"}\n"))
+	if err != nil || strings.TrimSpace(string(f.HTTP[0].Arguments)) != `{"type": "object"}` {
+		t.Errorf("%v: %+v", err, f)
+	}
+}

@@ -34,8 +34,10 @@ func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	c.unused()
 	c.loosening()
 	c.ruleConditions()
-	c.grantArguments()
-	c.maskedArguments()
+	names := argumentNames{c}
+	names.grants()
+	names.secrets()
+	names.previews()
 	c.previews()
 	c.leads()
 	c.idle()

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"countersign/approvers"
-	"countersign/config/condition"
-	"countersign/config/preview"
 	"countersign/config/yamldoc"
 )
 
@@ -20,25 +18,6 @@ func (c *checker) previews() {
 			c.companion("tools."+t.Name+".preview.tool", t, by.Tool)
 		case by.Argument != "":
 			c.dryRun("tools."+t.Name+".preview.dry_run", t.Name, by)
-		}
-		c.sentence(t)
-	}
-}
-
-// sentence warns about arguments that a template reads, but that the tool does not have. Every call would lack its
-// preview.
-func (c *checker) sentence(of approvers.ToolPolicy) {
-	t, found, _ := c.find(of.Name)
-	if !found || len(t.Schema) == 0 {
-		return
-	}
-	path := "tools." + of.Name + ".preview"
-	if c.file.Document.Has(path + ".text") {
-		path += ".text"
-	}
-	for _, fields := range preview.Arguments(of.Preview.Text) {
-		if missing := noArgument(of.Name, condition.ArgumentShape(t.Schema), fields); missing != nil {
-			c.warnOnce(path, missing.message, missing.hint)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (c *checker) ruleConditions() {
 			}
 		}
 	}
-	facts := c.facts()
+	facts := factsOf(c.policy)
 	for _, path := range slices.Sorted(maps.Keys(c.file.Conditions)) {
 		c.problems = append(c.problems, c.file.Conditions[path].FactProblems(facts)...)
 		if cond := c.file.Conditions[path]; !checked[path] && cond.Amplifies() {
@@ -38,13 +38,13 @@ func (c *checker) ruleConditions() {
 	}
 }
 
-// facts describes the texts that the facts of a call can have. Facts of a client are empty if a person asks.
-func (c *checker) facts() map[string]condition.Fact {
+// factsOf describes the texts that the facts of a call can have. Facts of a client are empty if a person asks.
+func factsOf(p *approvers.Policy) map[string]condition.Fact {
 	var agents, clients []string
-	for _, a := range c.policy.Agents {
+	for _, a := range p.Agents {
 		agents = append(agents, a.Name)
 	}
-	for _, client := range c.policy.Clients {
+	for _, client := range p.Clients {
 		clients = append(clients, client.Name)
 	}
 	user := condition.Fact{Is: func(text string) bool { return text == "" || config.IsUserID(text) }, Like: "a user id such as U0123ABCD"}

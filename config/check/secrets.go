@@ -1,36 +1,10 @@
 package check
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"countersign/config"
-	"countersign/config/condition"
 )
-
-// maskedArguments compares the key secrets with the tools' schemas. If a name is similar to the name of an argument, it
-// is probably misspelt, and the argument would be shown to everybody. maskedArguments then reports an error.
-func (c *checker) maskedArguments() {
-	for _, tool := range c.registered {
-		t, named := c.policy.Tool(tool.Name, "")
-		if !named || len(t.Secrets) == 0 || len(tool.Schema) == 0 || slices.Contains(t.Secrets, "*") {
-			continue
-		}
-		arguments := condition.ArgumentShape(tool.Schema)
-		for i, secret := range t.Secrets {
-			at := fmt.Sprintf("tools.%s.secrets[%d]", tool.Name, i)
-			missing := noArgument(tool.Name, arguments, strings.Split(secret, "."))
-			switch {
-			case missing == nil:
-			case missing.similar != "":
-				c.wrong(at, missing.message+", so nothing of this name is masked", missing.hint)
-			default:
-				c.warn(at, missing.message+", so this masks nothing", missing.hint)
-			}
-		}
-	}
-}
 
 // writtenSecrets warns about secrets in headers and queries that are written in the policy file. Everybody who reads
 // the file can read these secrets. writtenSecrets also warns about values of the environment in addresses without

@@ -24,10 +24,12 @@ func index(of any, at ...any) (any, error) {
 	for _, i := range at {
 		switch v := of.(type) {
 		case object:
-			name, ok := i.(string)
-			if of, ok = v[name]; !ok {
+			name, _ := i.(string)
+			entry, ok := v[name]
+			if !ok {
 				return nil, errPreviewNothing
 			}
+			of = entry
 		case list:
 			n, ok := number(i)
 			if !ok || n != float64(int(n)) || n < 0 || int(n) >= len(v) {
