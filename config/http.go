@@ -293,7 +293,11 @@ func readSchema(v yamldoc.Value) json.RawMessage {
 		}
 		return nil
 	}
+	before := v.ProblemCount()
 	raw := readArguments(v)
+	if v.ProblemCount() > before {
+		return nil
+	}
 	var schema struct {
 		Type       any             `json:"type"`
 		Properties json.RawMessage `json:"properties"`

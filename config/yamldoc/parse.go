@@ -148,7 +148,7 @@ func (d *Document) root(tree *ast.File) (Value, bool) {
 		return Value{}, false
 	}
 	if len(bodies) > 1 {
-		d.wrongAt(nodeMark(bodies[1]), "a second document begins here", "a policy file has one: remove the line ---")
+		d.wrongAt(nodeMark(bodies[1]), "a second document begins here", "write one document in the file: remove the line ---")
 		return Value{}, false
 	}
 	d.collectAnchors(bodies[0])
