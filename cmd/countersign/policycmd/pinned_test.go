@@ -94,7 +94,7 @@ func TestUnpinned(t *testing.T) {
 	path, fixtures := pinned(t, t.TempDir(), "", true), filepath.Join(t.TempDir(), "fixtures.yaml")
 	write(t, fixtures, []byte("- {name: \"a\\nok       forged\", tool: crm.other}\n- {tool: crm.other, args: {x: 1}}\n"))
 	var out bytes.Buffer
-	if err := replay(t.Context(), &out, path, fixtures, "", nil); err != nil || strings.Count(out.String(), blocked) != 1 || !strings.Contains(out.String(), "planned  a ok forged: auto") {
+	if err := replay(t.Context(), &out, path, fixtures, "", nil); err != nil || strings.Count(out.String(), blocked) != 1 || !strings.Contains(out.String(), "planned  a ok       forged: auto") {
 		t.Errorf("%v, it prints\n%s", err, out.String())
 	}
 }
@@ -106,13 +106,13 @@ func TestLongConditions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, path, bytes.Replace(data, []byte("crm.other: {risk: medium}"), []byte("crm.other:\n    risk: medium\n    rules:\n      - when: |\n          args.x > 1 &&\n          args.y > 2\n        confirm: true"), 1))
+	write(t, path, bytes.Replace(data, []byte("crm.other: {risk: medium}"), []byte("crm.other:\n    risk: medium\n    rules:\n      - when: |\n          args.x > 1 &&\n          args.y != \"a\tb\"\n        confirm: true"), 1))
 	var out bytes.Buffer
-	if err := runCheck(&out, []string{path}); err != nil || !strings.Contains(out.String(), "  crm.other when args.x > 1 && args.y > 2  ") {
+	if err := runCheck(&out, []string{path}); err != nil || !strings.Contains(out.String(), "  crm.other when args.x > 1 && args.y != \"a\\tb\"  ") {
 		t.Errorf("%v, it prints\n%s", err, out.String())
 	}
 	out.Reset()
-	if err := explain(&out, explainOptions{policy: path, tool: "crm.other", args: `{"x":2,"y":3}`, mode: "decide"}); err != nil || !strings.Contains(out.String(), "Rule 1, args.x > 1 && args.y > 2: matches") {
+	if err := explain(&out, explainOptions{policy: path, tool: "crm.other", args: `{"x":2,"y":"3"}`, mode: "decide"}); err != nil || !strings.Contains(out.String(), "Rule 1, args.x > 1 && args.y != \"a\\tb\": matches") {
 		t.Errorf("%v, it prints\n%s", err, out.String())
 	}
 }

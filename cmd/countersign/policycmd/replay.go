@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -487,10 +488,16 @@ func planned(facts map[string]string) config.Expectation {
 	return e
 }
 
-func onOneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// lineBreaks matches line breaks with the blanks around them.
+var lineBreaks = regexp.MustCompile(`\s*[\r\n]\s*`)
+
+// onOneLine writes a text of the policy or of a fixture on one line. It escapes tabs and other control characters.
+func onOneLine(text string) string {
+	return yamldoc.OnOneLine(lineBreaks.ReplaceAllString(strings.TrimSpace(text), " "))
+}
 
 func short(text string, most int) string {
-	text = onOneLine(text)
+	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > most {
 		return string(r[:most]) + "…"
 	}
