@@ -226,8 +226,8 @@ func TestEnvProblems(t *testing.T) {
 	}
 }
 
-// TestEnvDefaultSocket checks that a store's path is refused if the path of the default socket is too long. Commands that
-// only use the store don't need the socket.
+// TestEnvDefaultSocket checks that a store's path is refused if the path of the default socket is too long. Commands
+// that only use the store don't need the socket.
 func TestEnvDefaultSocket(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has the socket")

@@ -21,8 +21,8 @@ var reference = regexp.MustCompile(`\$?\$\{[^}]*\}?`)
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Expand replaces ${NAME} by values of the environment. If a variable is missing or empty, the error wraps
-// [ErrVariable] and names the variable, or the file of its secret that can't be read. The result may contain secrets, so
-// it must not appear in logs, errors or cards.
+// [ErrVariable] and names the variable, or the file of its secret that can't be read. The result may contain secrets,
+// so it must not appear in logs, errors or cards.
 func Expand(text string, lookup func(name string) (string, bool)) (string, error) {
 	var missing []string
 	out := reference.ReplaceAllStringFunc(text, func(found string) string {

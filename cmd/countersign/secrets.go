@@ -94,10 +94,10 @@ func (s *secrets) watch(ctx context.Context) error {
 	}
 }
 
-// reread reads the secrets in the files and uses them. If a secret can't be read, the previous one stays in use, and the
-// other secrets are renewed. It reports whether new secrets are now in use. If the parameter
-// whole is true, the files are known to be complete. If whole is false, two reads in a row must find the same values,
-// because the first half of a key may look like a key.
+// reread reads the secrets in the files and uses them. If a secret can't be read, the previous one stays in use, and
+// the other secrets are renewed. It reports whether new secrets are now in use. If the parameter whole is true, the
+// files are known to be complete. If whole is false, two reads in a row must find the same values, because the first
+// half of a key may look like a key.
 func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 	return true
 }
 
-// withUsed returns the environment with the secrets in use in place of those that have problems. So a file that can't be
-// read does not stop the renewal of the other secrets.
+// withUsed returns the environment with the secrets in use in place of those that have problems. So a file that can't
+// be read does not stop the renewal of the other secrets.
 func withUsed(env, used config.Env, wrong yamldoc.Problems) config.Env {
 	bad := func(variables ...string) bool {
 		return slices.ContainsFunc(wrong, func(p yamldoc.Problem) bool {

@@ -13,8 +13,8 @@ import (
 // argumentNames compares the names of arguments in grants, secrets and previews with the tools' schemas.
 type argumentNames struct{ *checker }
 
-// secrets checks the masked arguments. If a name is similar to the name of an argument, it is probably misspelt, and the
-// argument would be shown to everybody. secrets then reports an error.
+// secrets checks the masked arguments. If a name is similar to the name of an argument, it is probably misspelt, and
+// the argument would be shown to everybody. secrets then reports an error.
 func (c argumentNames) secrets() {
 	for _, tool := range c.registered {
 		t, named := c.policy.Tool(tool.Name, "")

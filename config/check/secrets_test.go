@@ -28,8 +28,8 @@ func found(t *testing.T, tool, about string) (out []string) {
 	return out
 }
 
-// TestMaskedArguments checks that a misspelt name in secrets is an error, because the value would be shown to everybody.
-// A name that is similar to no argument is a warning.
+// TestMaskedArguments checks that a misspelt name in secrets is an error, because the value would be shown to
+// everybody. A name that is similar to no argument is a warning.
 func TestMaskedArguments(t *testing.T) {
 	for secret, want := range map[string]string{
 		"card": "", "card.number": "", "cards.number": "", "either.a": "", "either.b": "", "open.any": "", "odd.name": "", "odd": "", "crad, '*'": "",

@@ -37,6 +37,7 @@ func (c *Compiled) FactProblems(facts map[string]Fact) (found yamldoc.Problems) 
 		}
 		found = append(found, c.value.ProblemAt(c.marks.Offset(at), yamldoc.Warning, subject+" is never "+plainLiteral(literal.AsLiteral().Value()), hint))
 	}
+	var bound []string // names that macros such as exists bind
 	compared := func(of, literal ast.Expr) {
 		if literal.Kind() != ast.LiteralKind {
 			return
@@ -46,7 +47,7 @@ func (c *Compiled) FactProblems(facts map[string]Fact) (found yamldoc.Problems) 
 			if of.Kind() != ast.IdentKind {
 				return
 			}
-			if fact, ok := facts[of.AsIdent()]; ok && !fact.Is(string(value)) {
+			if fact, ok := facts[of.AsIdent()]; ok && !slices.Contains(bound, of.AsIdent()) && !fact.Is(string(value)) {
 				never(literal, of.AsIdent(), SuggestionOr(yamldoc.DidYouMean(string(value), fact.Names), "it is "+fact.Like))
 			}
 		case types.Int:
@@ -59,6 +60,11 @@ func (c *Compiled) FactProblems(facts map[string]Fact) (found yamldoc.Problems) 
 			}
 		}
 	}
+	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.ComprehensionKind {
+			bound = append(bound, e.AsComprehension().IterVar())
+		}
+	}))
 	ast.PreOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.CallKind {
 			return

@@ -42,8 +42,8 @@ func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
 	return 0, false
 }
 
-// maxDays is the largest number of days that is read exactly. A larger number is read as this number, because a Duration
-// holds 292 years.
+// maxDays is the largest number of days that is read exactly. A larger number is read as this number, because a
+// Duration holds 292 years.
 const maxDays = 100_000
 
 // ParseDuration reads a duration in Go's syntax. The text may start with a number of days.
