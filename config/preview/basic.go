@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"text/template"
 )
 
 // basicFuncs has replacements for functions of text/template. The functions of text/template can't compare a number of
-// the arguments with a whole number in the template, and return no error for a missing entry of an object.
+// the arguments with a whole number in the template, and write a missing entry of an object as a text that an argument
+// can contain, too.
 var basicFuncs = template.FuncMap{
 	"index": index,
 	"eq":    equal,
@@ -19,15 +22,18 @@ var basicFuncs = template.FuncMap{
 	"ge":    func(a, b any) (bool, error) { c, err := compare(a, b); return c >= 0, err },
 }
 
-// index returns an entry of an object, an item of a list, or an entry or item at a deeper level.
+// index returns an entry of an object, an item of a list, or an entry or item at a deeper level. So that a template can
+// test an entry with if, a missing entry is not an error.
 func index(of any, at ...any) (any, error) {
 	for _, i := range at {
 		switch v := of.(type) {
+		case absent:
+			return nil, errPreviewNothing
 		case object:
 			name, _ := i.(string)
 			entry, ok := v[name]
 			if !ok {
-				return nil, errPreviewNothing
+				entry = absent(false)
 			}
 			of = entry
 		case list:
@@ -98,6 +104,20 @@ func number(v any) (float64, bool) {
 }
 
 func isNull(v any) bool {
-	_, null := v.(nothing)
-	return null || v == nil
+	switch v.(type) {
+	case nil, nothing, absent:
+		return true
+	}
+	return false
+}
+
+// isAbsent reports whether an argument of a function, or one of its variadic arguments, is absent.
+func isAbsent(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Interface:
+		return !v.IsNil() && v.Elem().Type() == reflect.TypeFor[absent]()
+	case reflect.Slice:
+		return v.Type() == reflect.TypeFor[[]any]() && slices.ContainsFunc(v.Interface().([]any), func(a any) bool { _, is := a.(absent); return is })
+	}
+	return false
 }

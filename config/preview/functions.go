@@ -209,7 +209,7 @@ func get(args object, name string, otherwise any) (any, error) {
 	case hasArg(args, name):
 		return args[name], nil
 	case otherwise == nil:
-		return null, nil
+		return absent(false), nil
 	}
 	return otherwise, nil
 }

@@ -71,6 +71,8 @@ func (r *runner) render(args map[string]any) (string, error) {
 	switch {
 	case text == "":
 		return "", errPreviewEmpty
+	case strings.Contains(text, absentText):
+		return "", errPreviewNothing
 	case utf8.RuneCountInString(text) > maxPreview:
 		return "", errPreviewLong
 	case strings.ContainsAny(text, "\n\r\u0085\u2028\u2029\v\f"):

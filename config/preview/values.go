@@ -18,6 +18,14 @@ type (
 
 const null nothing = false
 
+// absent is the value of an entry that an object does not have. It is false, and a sentence can't contain it.
+type absent bool
+
+// absentText is not valid UTF-8, so that no argument can contain it.
+const absentText = "\xff"
+
+func (absent) String() string { return absentText }
+
 func (d decimal) String() string { return strconv.FormatFloat(float64(d), 'f', -1, 64) }
 func (o object) String() string  { return compact(o) }
 func (l list) String() string    { return compact(l) }

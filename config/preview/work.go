@@ -99,6 +99,9 @@ func (w *work) counted(name string, f any, times int) any {
 	return reflect.MakeFunc(fn.Type(), func(args []reflect.Value) []reflect.Value {
 		size := 0
 		for _, a := range args {
+			if isAbsent(a) {
+				return failed(errPreviewNothing)
+			}
 			size += sizeOf(a)
 		}
 		if err := w.spend(1 + size*times/bytesPerWork); err != nil {
