@@ -107,11 +107,7 @@ func readChannels(v yamldoc.Value) []string {
 			continue
 		}
 		if text != "*" && !isChannel(text) {
-			hint := `write a name such as "#support", an id such as C0123ABCD, or "*"`
-			if isChannel("#" + text) {
-				hint = `write "#` + text + `" if that channel is meant`
-			}
-			item.Wrong(yamldoc.Quote(text)+" is not a channel", hint)
+			item.Wrong(yamldoc.Quote(text)+" is not a channel", yamldoc.OrHint(meantChannel(text), `write a name such as "#support", an id such as C0123ABCD, or "*"`))
 			continue
 		}
 		out = append(out, text)

@@ -210,15 +210,18 @@ func readWebhookSecrets(v yamldoc.Value) []string {
 	}
 	var names []string
 	for _, item := range items {
-		text, ok := readExpandable(item, `"${CI_WEBHOOK_SECRET}"`)
-		if !ok {
-			continue
+		text, ok := "", true
+		if !item.IsNumber() {
+			text, ok = item.Free(`"${CI_WEBHOOK_SECRET}"`)
 		}
-		if found := Variables(text); len(found) != 1 || text != "${"+found[0]+"}" {
+		switch name := referred(text); {
+		case !ok:
+		case text != "${"+name+"}" || !variableName.MatchString(name):
+			item.Hide()
 			item.Wrong("is not the name of a variable", `keep the secret in the environment, and write "${NAME}" here`)
-			continue
+		default:
+			names = append(names, name)
 		}
-		names = append(names, referred(text))
 	}
 	return names
 }
@@ -231,6 +234,7 @@ func readTokenHash(v yamldoc.Value, client string, tokens map[string]string) str
 		return ""
 	}
 	if !tokenHash.MatchString(text) {
+		v.Hide()
 		v.Wrong("is not the SHA-256 of a token", `write "sha256:" and 64 digits from 0 to f; countersign client add makes a token, and prints its hash. Never write the token itself`)
 		return ""
 	}

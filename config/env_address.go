@@ -50,6 +50,18 @@ func withoutSecrets(text string) string {
 	return u.String()
 }
 
+// mayHoldSecret reports whether an address has a part that may be a password: a user or parameters.
+func mayHoldSecret(text string) bool { return strings.ContainsAny(text, "@?") }
+
+// quotedAddress quotes an invalid address for a problem. If the address may contain a secret, quotedAddress does not
+// repeat it.
+func quotedAddress(text string) string {
+	if mayHoldSecret(text) {
+		return "the value"
+	}
+	return yamldoc.Quote(text)
+}
+
 // address checks a listen address.
 func (r *envReader) address(name, text string) string {
 	host, port, err := net.SplitHostPort(text)

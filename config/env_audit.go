@@ -4,8 +4,6 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-
-	"countersign/config/yamldoc"
 )
 
 // noHeads is the value of COUNTERSIGN_AUDIT_HEADS that means "no file".
@@ -52,13 +50,13 @@ func (r *envReader) syslog(text string) Syslog {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		r.wrong(name, yamldoc.Quote(text)+" is not an address", hint)
+		r.wrong(name, quotedAddress(text)+" is not an address", hint)
 	case u.Scheme == "unix" && u.Host == "" && filepath.IsAbs(u.Path):
 		return Syslog{Network: "unix", Address: filepath.Clean(u.Path)}
 	case syslogPorts[u.Scheme] == "":
-		r.wrong(name, yamldoc.Quote(text)+" does not say how syslog is reached", hint)
+		r.wrong(name, quotedAddress(text)+" does not say how syslog is reached", hint)
 	case u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		r.wrong(name, yamldoc.Quote(text)+" is not a host with a port", hint)
+		r.wrong(name, quotedAddress(text)+" is not a host with a port", hint)
 	case u.Port() == "":
 		return Syslog{Network: u.Scheme, Address: net.JoinHostPort(u.Hostname(), syslogPorts[u.Scheme])}
 	default:

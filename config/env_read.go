@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,7 +131,7 @@ func (r *envReader) resource(name, text string) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !onThisMachine(u.Hostname())):
-		r.wrong(name, yamldoc.Quote(withoutSecrets(text))+" is not a public address", "write https:// and a host, as the authorization server knows the gateway")
+		r.wrong(name, quotedAddress(text)+" is not a public address", "write https:// and a host, as the authorization server knows the gateway")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		r.wrong(name, "has more than a host and a path", "write https:// and a host, as the authorization server knows the gateway")
 	}
@@ -215,10 +216,13 @@ const maxSocketPath = 107
 func ControlBeside(store string) string { return store + ".sock" }
 
 func (r *envReader) control(text string, s Store) string {
-	if text == "" && s.Path == "" {
+	switch {
+	case text != "":
+	case s.Path == "":
 		return ""
-	}
-	if text == "" {
+	case r.command.readsModel() && runtime.GOOS == "linux": // commands that only use the store work without the socket
+		text = ControlBeside(s.Path)
+	default:
 		return ControlBeside(s.Path)
 	}
 	if len(text) > maxSocketPath {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,8 @@ func TestEnvProblems(t *testing.T) {
 		{"syslog by no known way", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "logs.example.com:514"}, []string{"does not say how syslog is reached; write udp://HOST:514"}},
 		{"syslog without a host", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "tcp://:601"}, []string{"is not a host with a port"}},
 		{"syslog with a path", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "tcp://host/x"}, []string{"is not a host with a port"}},
+		{"syslog with a password", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "tcp://user:hush@host/x"}, []string{"COUNTERSIGN_AUDIT_SYSLOG: the value is not a host with a port"}},
+		{"gateway with a password", config.Check, map[string]string{"COUNTERSIGN_GATEWAY_URL": "user:hush@host/x"}, []string{"COUNTERSIGN_GATEWAY_URL: the value is not a public address"}},
 		{"a socket that is nowhere", config.Check, map[string]string{"COUNTERSIGN_AUDIT_SYSLOG": "unix://dev/log"}, []string{"does not say how syslog is reached"}},
 		{"slips", config.Serve, map[string]string{
 			"COUNTERSIGN_POLCY": "x", "SLACK_BOT_TOKENS": botToken, "SLACK_APP_TOKEN": appToken, "OPENAI_API_KEY": modelKey, "OPENAI_MODEL": "m",
@@ -220,6 +223,27 @@ func TestEnvProblems(t *testing.T) {
 				t.Errorf("a secret is printed: %v", err)
 			}
 		})
+	}
+}
+
+// TestEnvDefaultSocket checks that a store's path is refused if the path of the default socket is too long. Commands
+// that only use the store don't need the socket.
+func TestEnvDefaultSocket(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has the socket")
+	}
+	long := strings.Repeat("x", 103)
+	setenv(t, map[string]string{"COUNTERSIGN_STORE": "bolt:" + long})
+	const want = "COUNTERSIGN_CONTROL: is 108 bytes long"
+	if _, err := config.ReadEnv(config.Check); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("want %q, got %v", want, err)
+	}
+	if _, err := config.ReadEnv(config.Offline); err != nil {
+		t.Error(err)
+	}
+	setenv(t, map[string]string{"COUNTERSIGN_STORE": "bolt:" + long, "COUNTERSIGN_CONTROL": "c.sock"})
+	if _, err := config.ReadEnv(config.Check); err != nil {
+		t.Error(err)
 	}
 }
 

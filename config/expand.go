@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 
@@ -20,7 +21,8 @@ var reference = regexp.MustCompile(`\$?\$\{[^}]*\}?`)
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Expand replaces ${NAME} by values of the environment. If a variable is missing or empty, the error wraps
-// [ErrVariable] and names the variable. The result may contain secrets, so it must not appear in logs, errors or cards.
+// [ErrVariable] and names the variable, or the file of its secret that can't be read. The result may contain secrets,
+// so it must not appear in logs, errors or cards.
 func Expand(text string, lookup func(name string) (string, bool)) (string, error) {
 	var missing []string
 	out := reference.ReplaceAllStringFunc(text, func(found string) string {
@@ -34,10 +36,19 @@ func Expand(text string, lookup func(name string) (string, bool)) (string, error
 		}
 		return value
 	})
-	if len(missing) > 0 {
-		return "", fmt.Errorf("%s %w", strings.Join(yamldoc.SortedUnique(missing), " and "), ErrVariable)
+	if len(missing) == 0 {
+		return out, nil
 	}
-	return out, nil
+	missing = yamldoc.SortedUnique(missing)
+	err := fmt.Errorf("%s %w", strings.Join(missing, " and "), ErrVariable)
+	for _, name := range missing {
+		if path := os.Getenv(name + fileSuffix); path != "" {
+			if _, _, fault := ReadSecretFile(path); fault != nil {
+				err = fmt.Errorf("%w; %s%s %w", err, name, fileSuffix, fault)
+			}
+		}
+	}
+	return "", err
 }
 
 // Variables lists the distinct environment variables in a text.

@@ -199,7 +199,7 @@ func readPlaced(e yamldoc.Entry, f yamldoc.Fields, t Endpoint) {
 	for _, h := range t.Headers {
 		use(e.Value.Below("headers."+h.Name).Wrong, h.Value.Arguments())
 		used = append(used, h.Value.Arguments()...)
-		if len(h.Value.Variables()) > 0 && t.Address.unencrypted() {
+		if len(h.Value.Variables()) > 0 && t.Address.Unencrypted() {
 			f["url"].Wrong("would send a secret without encryption", "write https://")
 			return
 		}
@@ -240,6 +240,9 @@ func readHeaders(v yamldoc.Value, arguments bool) []Header {
 			continue
 		}
 		t, ok := readTemplate(e.Value, "a header's value")
+		if WrittenSecret(e.Key, t) {
+			e.Value.Hide()
+		}
 		switch {
 		case !ok:
 		case strings.ContainsFunc(t.String(), func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }):
@@ -284,13 +287,17 @@ func readHeaderName(v yamldoc.Value, others []Header) string {
 // readSchema reads the JSON Schema of the arguments. The schema is compiled later, at registration.
 func readSchema(v yamldoc.Value) json.RawMessage {
 	const like = "a JSON Schema, such as {type: object, properties: {place: {type: string}}, required: [place]}"
-	if _, text := v.Word(); !text && !v.IsMapping() {
+	if !v.IsText() && !v.IsMapping() {
 		if v.Readable() {
 			v.Wrong("is "+v.Kind()+", and a schema is needed", "write "+like)
 		}
 		return nil
 	}
+	before := v.ProblemCount()
 	raw := readArguments(v)
+	if v.ProblemCount() > before {
+		return nil
+	}
 	var schema struct {
 		Type       any             `json:"type"`
 		Properties json.RawMessage `json:"properties"`

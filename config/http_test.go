@@ -111,3 +111,19 @@ func TestProblemOnOneLine(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestLargeSchema checks that a schema that is too large is one error, and not also another error.
+func TestLargeSchema(t *testing.T) {
+	_, err := config.ParsePolicy("p.yaml", []byte("version: 1\nhttp:\n  a: {description: x, method: POST, url: \"https://example.com\", arguments: {description: "+strings.Repeat("x", 70_000)+", type: object}}\n"))
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "http.a.arguments: is longer than 64 KiB; ") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSchemaAsBlock checks that the schema of the arguments can be JSON in a block of text.
+func TestSchemaAsBlock(t *testing.T) {
+	f, err := config.ParsePolicy("p.yaml", []byte("version: 1\nhttp:\n  a:\n    description: x\n    method: POST\n    url: \"https://example.com\"\n    arguments: |\n      {\"type\": \"object\"}\n"))
+	if err != nil || strings.TrimSpace(string(f.HTTP[0].Arguments)) != `{"type": "object"}` {
+		t.Errorf("%v: %+v", err, f)
+	}
+}

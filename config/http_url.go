@@ -29,6 +29,15 @@ func (a Address) Arguments() []string {
 	return yamldoc.SortedUnique(names)
 }
 
+// Variables lists the distinct environment variables of the path and the query.
+func (a Address) Variables() []string {
+	names := a.Path.Variables()
+	for _, q := range a.Query {
+		names = append(names, q.Value.Variables()...)
+	}
+	return yamldoc.SortedUnique(names)
+}
+
 const likeAddress = `a URL such as "https://api.example.com/v1/places/{place}"`
 
 // readAddress reads a URL template. readAddress accepts a template only if its URL can be parsed, and if no argument of
@@ -39,6 +48,10 @@ func readAddress(v yamldoc.Value) (Address, bool) {
 		return Address{}, false
 	}
 	a, message, hint := splitAddress(t)
+	if base, _ := cutTemplate(t, "/?#", len("https://")); strings.Contains(base.String(), "@") ||
+		slices.ContainsFunc(a.Query, func(q QueryPart) bool { return WrittenSecret(q.Name.String(), q.Value) }) {
+		v.Hide()
+	}
 	if message == "" {
 		message, hint = a.fault()
 	}
@@ -52,7 +65,7 @@ func readAddress(v yamldoc.Value) (Address, bool) {
 // splitAddress splits a template into host, path and query.
 func splitAddress(t Template) (a Address, message, hint string) {
 	if len(t) == 0 || t[0].Variable == "" && !strings.HasPrefix(t[0].Text, "http://") && !strings.HasPrefix(t[0].Text, "https://") {
-		return a, yamldoc.Quote(t.String()) + " is not a URL of a server", "write " + likeAddress
+		return a, quotedAddress(t.String()) + " is not a URL of a server", "write " + likeAddress
 	}
 	base, rest := cutTemplate(t, "/?#", len("https://"))
 	if len(base.Arguments()) > 0 {
@@ -162,9 +175,9 @@ func (a Address) fault() (message, hint string) {
 	return "", ""
 }
 
-// unencrypted reports whether requests to the address leave this machine without encryption. If the host comes from the
+// Unencrypted reports whether requests to the address leave this machine without encryption. If the host comes from the
 // environment, the function returns false, because the host is unknown here.
-func (a Address) unencrypted() bool {
+func (a Address) Unencrypted() bool {
 	base := a.Base.String()
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" || len(a.Base.Variables()) > 0 {

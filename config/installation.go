@@ -83,7 +83,7 @@ func readPostChannel(v yamldoc.Value, f yamldoc.Fields, like, what string) strin
 	}
 	name, ok := channel.Text(fmt.Sprintf("a channel such as %q", like))
 	if ok && !isChannel(name) {
-		channel.Wrong(yamldoc.Quote(name)+" is not a channel", fmt.Sprintf("write a channel such as %q or C0123ABCD", like))
+		channel.Wrong(yamldoc.Quote(name)+" is not a channel", yamldoc.OrHint(meantChannel(name), fmt.Sprintf("write a channel such as %q or C0123ABCD", like)))
 	}
 	return name
 }

@@ -95,6 +95,9 @@ func readFixedQuery(v yamldoc.Value) []QueryPart {
 	var out []QueryPart
 	for _, e := range v.Entries(`a mapping, such as api_key: "${API_KEY}"`) {
 		t, ok := readTemplate(e.Value, "a value of the query")
+		if WrittenSecret(e.Key, t) {
+			e.Value.Hide()
+		}
 		switch {
 		case !ok:
 		case len(t.Arguments()) > 0:
@@ -117,7 +120,7 @@ func readBaseAddress(v yamldoc.Value, o OpenAPI) Template {
 	case len(a.Query) > 0:
 		v.Wrong("has a query", "write the parameters of every request under query:")
 		return nil
-	case a.unencrypted() && o.secret():
+	case a.Unencrypted() && o.secret():
 		v.Wrong("would send a secret without encryption", "write https://")
 	}
 	return append(a.Base, a.Path...)

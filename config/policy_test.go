@@ -171,7 +171,7 @@ func TestReadPolicy(t *testing.T) {
 	for _, c := range []struct{ path, want string }{
 		{filepath.Join(dir, "none.yaml"), "none.yaml: there is no such file; write one (docs/policy.md has an example), or set COUNTERSIGN_POLICY to where it is"},
 		{dir, ": can't be read: is a directory"},
-		{large, "large.yaml: is larger than 1024 KiB; a policy is a few pages of text: is this the right file?"},
+		{large, "large.yaml: is larger than 1024 KiB; is this the right file?"},
 	} {
 		_, err := config.ReadPolicy(c.path)
 		var problems yamldoc.Problems

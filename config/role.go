@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -82,8 +83,8 @@ func readCards(v yamldoc.Value) string {
 	text, ok := v.Text(`a channel such as "#support-approvals", or dm`)
 	if ok && text != approvers.CardsDM && !isChannel(text) {
 		hint := `write a channel such as "#support-approvals" or C0123ABCD, or dm for a direct message to each member`
-		if isChannel("#" + strings.ToLower(text)) {
-			hint = `write "#` + strings.ToLower(text) + `" if that channel is meant, or dm`
+		if meant := meantChannel(text); meant != "" {
+			hint = meant + ", or dm for a direct message to each member"
 		}
 		v.Wrong(yamldoc.Quote(text)+" is not a channel", hint)
 	}
@@ -100,13 +101,27 @@ func readSharedChannels(v yamldoc.Value) []string {
 		case ok && isChannel(text):
 			out = append(out, text)
 		case ok:
-			item.Wrong(yamldoc.Quote(text)+" is not a channel", `write a channel such as "#supplier-desk" or C0123ABCD`)
+			item.Wrong(yamldoc.Quote(text)+" is not a channel", yamldoc.OrHint(meantChannel(text), `write a channel such as "#supplier-desk" or C0123ABCD`))
 		}
 	}
 	return out
 }
 
 func isChannel(text string) bool { return channelName.MatchString(text) || channelID.MatchString(text) }
+
+// meantChannel returns the hint about a channel's name without # or with capital letters, or "".
+func meantChannel(text string) string {
+	lower := strings.ToLower(text)
+	name := "#" + strings.TrimPrefix(lower, "#")
+	if !isChannel(name) || text == "*" {
+		return ""
+	}
+	hint := fmt.Sprintf("write %q if that channel is meant", name)
+	if lower != text {
+		hint += ", because names are in lower case"
+	}
+	return hint
+}
 
 // titleOf derives a title from a name: support-agent → Support Agent.
 func titleOf(name string) string {

@@ -2,10 +2,25 @@ package config
 
 import (
 	"log/slog"
+	"slices"
+	"strings"
 )
 
 // Secret is a token or key. fmt, slog and encoding/json print a Secret as "(set)", or as "" if it is empty.
 type Secret string
+
+// secretNames lists words that appear in the names of secret headers and parameters.
+var secretNames = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
+
+// WrittenSecret reports whether the value of a header or a parameter is probably a secret that the policy file contains
+// in plain text.
+func WrittenSecret(name string, value Template) bool {
+	return secretName(name) && len(value.Variables())+len(value.Arguments()) == 0
+}
+
+func secretName(name string) bool {
+	return slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(strings.ToLower(name), s) })
+}
 
 const redacted = "(set)"
 

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,6 +101,11 @@ func TestEverySecretFromAFile(t *testing.T) {
 	t.Setenv("SHOP_TOKEN_FILE", filepath.Join(dir, "SLACK_BOT_TOKEN"))
 	if v, ok := config.Lookup("SHOP_TOKEN"); v != botToken || !ok {
 		t.Errorf("Lookup: %q, %t", v, ok)
+	}
+	t.Setenv("OTHER_TOKEN_FILE", filepath.Join(dir, "gone"))
+	const want = "OTHER_TOKEN is not set in the environment; OTHER_TOKEN_FILE names "
+	if _, err := config.Expand("Bearer ${OTHER_TOKEN}", config.Lookup); !errors.Is(err, config.ErrVariable) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "which does not exist") {
+		t.Errorf("Expand: %v", err)
 	}
 	t.Setenv("SHOP_TOKEN", "first")
 	if v, _ := config.Lookup("SHOP_TOKEN"); v != "first" {

@@ -154,6 +154,9 @@ func readNamed(f yamldoc.Fields, key, like, item string, name *regexp.Regexp, na
 			continue
 		}
 		text, ok := readExpandable(e.Value, item)
+		if secretName(e.Key) && len(Variables(text)) == 0 {
+			e.Value.Hide()
+		}
 		if ok && strings.ContainsAny(text, "\r\n\x00") {
 			e.Value.Wrong("has a line break in it", "write it on one line")
 			continue
@@ -172,10 +175,13 @@ func readServerURL(v yamldoc.Value, secret bool) string {
 	if !ok || len(Variables(text)) > 0 {
 		return text // the values of the variables are unknown until the address is used
 	}
+	if mayHoldSecret(text) {
+		v.Hide()
+	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		v.Wrong(yamldoc.Quote(text)+" is not a URL of a server", "write "+like)
+		v.Wrong(quotedAddress(text)+" is not a URL of a server", "write "+like)
 	case u.User != nil:
 		v.Wrong("has a name or password in it", "write them into headers, such as Authorization: \"Basic ${…}\"")
 	case u.Fragment != "":
@@ -197,6 +203,9 @@ func readOAuth(v yamldoc.Value, headers map[string]string) *OAuth {
 	for key, to := range map[string]*string{"client_id": &o.ClientID, "client_secret": &o.ClientSecret} {
 		if it, ok := f[key]; ok {
 			*to, _ = readExpandable(it, "${NAME}, with the name of a variable of the environment")
+			if secretName(key) && len(Variables(*to)) == 0 {
+				it.Hide()
+			}
 		}
 	}
 	if it, ok := f["issuer"]; ok {

@@ -34,7 +34,8 @@ type secrets struct {
 	used    config.Env
 	seen    secretValues // the values that the files had at the last read
 	refused secretValues // values that Slack refused; reread tries these values again only if whole is true
-	told    string       // the error that was logged last
+	refusal string       // why Slack refused them
+	told    string       // the reasons that were logged last
 }
 
 // secretValues are the secrets that can change while the bot runs.
@@ -93,9 +94,10 @@ func (s *secrets) watch(ctx context.Context) error {
 	}
 }
 
-// reread reads the secrets in the files and uses them. It reports whether new secrets are now in use. If the parameter
-// whole is true, the files are known to be complete. If whole is false, two reads in a row must find the same values,
-// because the first half of a key may look like a key.
+// reread reads the secrets in the files and uses them. If a secret can't be read, the previous one stays in use, and
+// the other secrets are renewed. It reports whether new secrets are now in use. If the parameter whole is true, the
+// files are known to be complete. If whole is false, two reads in a row must find the same values, because the first
+// half of a key may look like a key.
 func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,28 +105,33 @@ func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 		return false
 	}
 	env, err := config.ReadEnv(config.Serve)
-	if err != nil {
-		s.tell(problems(err).Error())
+	var wrong yamldoc.Problems
+	if err != nil && !errors.As(err, &wrong) {
+		s.tell(err.Error())
 		return false
 	}
+	env = withUsed(env, s.used, wrong)
 	now, before := valuesOf(env), valuesOf(s.used)
 	complete := whole || now == s.seen
 	s.seen = now
 	names := before.changed(now)
-	if len(names) == 0 {
-		s.told = ""
+	switch {
+	case len(names) == 0:
+		s.tell(wrong.Error())
 		return false
-	}
-	if !complete || now == s.refused && !whole {
+	case !complete:
+		return false
+	case now == s.refused && !whole:
+		s.tell(wrong.Error(), s.refusal)
 		return false
 	}
 	redact.Secrets(now.slack.BotToken, now.slack.AppToken, now.slack.SigningSecret, now.app.ClientSecret, now.app.RefreshToken, now.modelKey)
 	if now.slack != before.slack {
 		if err := s.renewBot(ctx, now.slack); err != nil {
 			if errors.Is(err, bot.ErrToken) || errors.Is(err, bot.ErrOtherApp) {
-				s.refused = now
+				s.refused, s.refusal = now, err.Error()
 			}
-			s.tell(err.Error())
+			s.tell(wrong.Error(), err.Error())
 			return false
 		}
 	}
@@ -134,23 +141,42 @@ func (s *secrets) reread(ctx context.Context, whole bool) (renewed bool) {
 	if now.modelKey != before.modelKey {
 		s.renewKey(now.modelKey)
 	}
-	s.used, s.told = env, ""
+	s.used = env
 	s.log.InfoContext(ctx, "secrets changed in their files, and the new ones are used", "variables", strings.Join(names, ", "))
+	s.tell(wrong.Error())
 	return true
 }
 
-// tell logs an error. If the error is the same as the last logged error, tell does not log it.
-func (s *secrets) tell(why string) {
-	if why != s.told {
-		s.told = why
-		s.log.Error("a secret changed in its file and can't be used; the previous one stays in use", "error", why)
+// withUsed returns the environment with the secrets in use in place of those that have problems. So a file that can't
+// be read does not stop the renewal of the other secrets.
+func withUsed(env, used config.Env, wrong yamldoc.Problems) config.Env {
+	bad := func(variables ...string) bool {
+		return slices.ContainsFunc(wrong, func(p yamldoc.Problem) bool {
+			return slices.Contains(variables, strings.TrimSuffix(p.Variable, "_FILE"))
+		})
 	}
+	if bad("SLACK_CLIENT_ID", "SLACK_CLIENT_SECRET", "SLACK_REFRESH_TOKEN") {
+		env.Rotation = used.Rotation
+	}
+	for variable, secret := range map[string]struct{ now, used *config.Secret }{
+		"SLACK_BOT_TOKEN": {&env.BotToken, &used.BotToken}, "SLACK_APP_TOKEN": {&env.AppToken, &used.AppToken},
+		"SLACK_SIGNING_SECRET": {&env.SigningSecret, &used.SigningSecret}, "OPENAI_API_KEY": {&env.ModelKey, &used.ModelKey},
+	} {
+		if bad(variable) {
+			*secret.now = *secret.used
+		}
+	}
+	return env
 }
 
-// The function "problems" returns the problems of an environment.
-func problems(err error) (out yamldoc.Problems) {
-	if !errors.As(err, &out) {
-		return yamldoc.Problems{{Message: err.Error()}}
+// tell logs the reasons why secrets can't be used. If the reasons are those that were logged last, tell does not log
+// them.
+func (s *secrets) tell(reasons ...string) {
+	why := strings.Trim(strings.Join(reasons, "\n"), "\n")
+	if why == s.told {
+		return
 	}
-	return slices.Clone(out)
+	if s.told = why; why != "" {
+		s.log.Error("a secret can't be used; the previous one stays in use", "error", why)
+	}
 }

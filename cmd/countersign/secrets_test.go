@@ -125,7 +125,7 @@ func TestRotatedSecrets(t *testing.T) {
 	if err := os.WriteFile(file("bot"), []byte("xoxb-foreign"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	running.says(`a secret changed in its file and can't be used; the previous one stays in use.*(the token belongs to another app or workspace)`)
+	running.says(`a secret can't be used; the previous one stays in use.*(the token belongs to another app or workspace)`)
 	if err := os.WriteFile(file("bot"), []byte("xoxb-refused"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,10 @@ func Run(f *config.File, tools []Tool) yamldoc.Problems {
 	c.unused()
 	c.loosening()
 	c.ruleConditions()
-	c.grantArguments()
+	names := argumentNames{c}
+	names.grants()
+	names.secrets()
+	names.previews()
 	c.previews()
 	c.leads()
 	c.idle()
@@ -110,6 +113,19 @@ func (c *checker) allTools() []string {
 	for _, k := range yamldoc.SortedUnique(c.known) {
 		if !slices.Contains(names, k) {
 			names = append(names, k)
+		}
+	}
+	return names
+}
+
+// everyTool returns the tools of allTools, and then the tools that only clients name.
+func (c *checker) everyTool() []string {
+	names := c.allTools()
+	for _, client := range c.policy.Clients {
+		for _, tool := range client.Tools {
+			if tool != "*" && !slices.Contains(names, tool) && client.MayUse(c.policy, tool) {
+				names = append(names, tool)
+			}
 		}
 	}
 	return names

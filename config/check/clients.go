@@ -35,6 +35,9 @@ func (c *checker) clients() {
 			case ok && !agent.Offers(tool):
 				c.warn(at, fmt.Sprintf("the agent %s is not offered %s, so the client may not use it", agent.Name, tool), "add it to the agent's tools, or remove it here")
 			default:
+				if hint := yamldoc.DidYouMean(tool, c.allTools()); hint != "" && !slices.Contains(c.allTools(), tool) { // may be the client's own
+					c.warn(at, yamldoc.Quote(tool)+" is not a tool of this policy, so it counts as an unknown tool", hint+" If it is a tool of the client's own, add it to tools")
+				}
 				c.onlyOwner(path, client, tool)
 			}
 		}

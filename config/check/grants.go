@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"countersign/approvers"
-	"countersign/config/condition"
-	"countersign/config/yamldoc"
 )
 
 // grants warns about grants that can never be given, grants of calls with masked arguments, and grants of high-risk
@@ -30,7 +28,8 @@ func (c *checker) grants(t approvers.ToolPolicy) {
 		c.warn(path, "does nothing: "+why, "remove it")
 		return
 	}
-	for _, secret := range t.Secrets {
+	own, _, _ := c.find(t.Name)
+	for _, secret := range approvers.Secrets(t.Secrets, approvers.SecretPaths(own.Schema)) {
 		if arg, _, _ := strings.Cut(secret, "."); !t.Blind && !slices.Contains(t.Grants.Same, arg) {
 			c.warn(path, fmt.Sprintf("no call with %s can be granted, because it is masked, and the person who grants it would not see later values", secret), "add same: ["+arg+"], or blind: true if nobody has to see it")
 		}
@@ -53,38 +52,4 @@ func ungrantable(o outcome) string {
 		return "the call needs more than one person, and a grant counts as one"
 	}
 	return ""
-}
-
-// grantArguments checks the arguments for which grants set bounds. grantArguments compares these arguments with the
-// tools' schemas.
-func (c *checker) grantArguments() {
-	for _, tool := range c.registered {
-		t, named := c.policy.Tool(tool.Name, "")
-		if !named || !t.Grants.Allowed() || len(tool.Schema) == 0 {
-			continue
-		}
-		arguments := condition.ArgumentShape(tool.Schema)
-		path := "tools." + tool.Name + ".grants."
-		for i, name := range t.Grants.AtMost {
-			at := fmt.Sprintf("%sat_most[%d]", path, i)
-			if shape, known := arguments.Field(name); !known {
-				c.noArgument(at, tool.Name, name, arguments.Names())
-			} else if shape.Kinds()&condition.KindNumber == 0 {
-				c.wrong(at, fmt.Sprintf("%s is %s, and only a number can have a maximum", name, shape.Kinds()), fmt.Sprintf("write same: [%s], or remove it", name))
-			}
-		}
-		for i, name := range t.Grants.Same {
-			if _, known := arguments.Field(name); !known {
-				c.noArgument(fmt.Sprintf("%ssame[%d]", path, i), tool.Name, name, arguments.Names())
-			}
-		}
-	}
-}
-
-func (c *checker) noArgument(at, tool, name string, names []string) {
-	hint := "its schema lists none"
-	if len(names) > 0 {
-		hint = condition.SuggestionOr(yamldoc.DidYouMean(name, names), "its arguments are "+condition.ListNames(names))
-	}
-	c.wrong(at, fmt.Sprintf("%s has no argument %s", tool, condition.FieldName(name)), hint)
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"countersign/approvers"
 )
@@ -29,21 +30,36 @@ func (c *checker) warnIneffective(t approvers.ToolPolicy) { //nolint:cyclop // o
 		c.warn(path+".break_glass", "does nothing, because no call waits", "remove it")
 	}
 	c.blind(t)
-	for i, r := range t.Rules {
-		rule := fmt.Sprintf("%s.rules[%d]", path, i)
-		raises := r.Risk > t.Risk
-		if !raises && len(r.Stages) == 0 && (!r.Confirm || t.Confirm) {
-			c.warn(rule, fmt.Sprintf("changes nothing: a rule only adds, and %s is %s", t.Name, riskAlready(t)), "raise the risk, add stages, or remove the rule")
-		} else if raises && r.Risk >= approvers.High && !r.Confirm && !t.Confirm {
-			c.warn(rule+".confirm", fmt.Sprintf("the rule makes it %s risk, and it still runs without anybody being asked", r.Risk), "remove confirm: false unless that is meant")
-		}
-	}
+	c.rules(t)
 	if c.policy.Mode == approvers.Observe && t.Mode == approvers.Enforce && c.written(path+".mode") {
 		c.warn(path+".mode", "does nothing, because the whole bot only observes", "remove it, or write mode: enforce at the top of the file and mode: observe for single tools")
 	}
 	c.grants(t)
 	for _, a := range c.policy.Agents {
 		c.warnOverride(a, t)
+	}
+}
+
+// rules warns about rules that have no effect, or an effect that is probably not meant.
+func (c *checker) rules(t approvers.ToolPolicy) {
+	for i, r := range t.Rules {
+		path := fmt.Sprintf("tools.%s.rules[%d]", t.Name, i)
+		raises := r.Risk > t.Risk
+		first := slices.IndexFunc(t.Rules[:i], func(e approvers.Rule) bool { return e.When.Text == r.When.Text })
+		useless := !raises && len(r.Stages) == 0 && (!r.Confirm || t.Confirm)
+		switch {
+		case useless:
+			c.warn(path, fmt.Sprintf("changes nothing: a rule only adds, and %s is %s", t.Name, riskAlready(t)), "raise the risk, add stages, or remove the rule")
+		case first >= 0:
+			c.warn(path, fmt.Sprintf("has the same condition as rule %d", first+1), "make one rule of both")
+		}
+		switch {
+		case r.Confirm || !c.written(path+".confirm"):
+		case len(r.Stages) > 0:
+			c.warn(path+".confirm", "does nothing, because a rule with stages always asks", "remove confirm: false, or the stages")
+		case raises && r.Risk >= approvers.High && !t.Confirm:
+			c.warn(path+".confirm", fmt.Sprintf("the rule makes it %s risk, and it still runs without anybody being asked", r.Risk), "remove confirm: false unless that is meant")
+		}
 	}
 }
 

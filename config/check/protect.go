@@ -52,20 +52,42 @@ func loosened(wants, gets approvers.ToolPolicy) []loose {
 	if wants.MaxAuto != gets.MaxAuto {
 		out = append(out, loose{"max_auto", fmt.Sprintf("would let %s run by themselves where the tool lets %s", wants.MaxAuto, gets.MaxAuto)})
 	}
-	var missing []string
-	for _, s := range gets.Stages {
-		if !slices.ContainsFunc(wants.Stages, s.Equal) {
-			missing = append(missing, stageText(s))
-		}
-	}
-	if len(missing) > 0 {
-		out = append(out, loose{"stages", "would do without " + strings.Join(missing, " and ")})
-	}
+	out = append(out, loosenedStages(wants.Stages, gets.Stages)...)
 	if gets.Mode == approvers.Observe && wants.Mode != approvers.Observe {
 		out = append(out, loose{"mode", "would run what is only observed"})
 	}
 	if wants.BreakGlass && !gets.BreakGlass {
 		out = append(out, loose{"break_glass", "would let the operator approve it in place of its approvers"})
+	}
+	return out
+}
+
+// loosenedStages compares the stages of an override with the stages that take effect, which are the stages of the tool
+// and of the override together. A time that the override leaves out is the tool's.
+func loosenedStages(wants, gets []approvers.Stage) (out []loose) {
+	var without, longer []string
+	for _, s := range gets {
+		named, asStrict := false, false
+		for _, w := range wants {
+			as := w
+			as.Rejects, as.ExpiresAfter, as.EscalateAfter = s.Rejects, s.ExpiresAfter, s.EscalateAfter
+			if s.Equal(as) {
+				named = true
+				asStrict = asStrict || max(w.Rejects, 1) <= max(s.Rejects, 1) && w.ExpiresAfter <= s.ExpiresAfter && w.EscalateAfter <= s.EscalateAfter
+			}
+		}
+		switch {
+		case !named:
+			without = append(without, stageText(s))
+		case !asStrict:
+			longer = append(longer, stageText(s))
+		}
+	}
+	if len(without) > 0 {
+		out = append(out, loose{"stages", "would do without " + strings.Join(without, " and ")})
+	}
+	if len(longer) > 0 {
+		out = append(out, loose{"stages", "would need more rejections or more time to end the stage of " + strings.Join(longer, " and ")})
 	}
 	return out
 }

@@ -57,15 +57,15 @@ type Automatic struct {
 	Observe bool // the tool is only observed: calls with effects are not run
 }
 
-// NewReport lists the tools of the policy, then tools that are only registered, and finally one entry for all other
-// tools.
+// NewReport lists the tools of the policy, then tools that are only registered, then tools that only clients name, and
+// finally one entry for all other tools.
 func NewReport(f *config.File, tools []Tool) Report {
 	c := &checker{file: f, policy: f.Policy, known: namesOf(tools)}
 	out := Report{
 		Observe: f.Policy.Mode == approvers.Observe, Usually: usually(f.Policy.Defaults), Working: workingHours(f.Policy), Bounds: append(bounds(f.Policy), keeping(f.Policy)...),
 		Clients: clientReports(f.Policy),
 	}
-	for _, tool := range c.allTools() {
+	for _, tool := range c.everyTool() {
 		c.report(&out, tool, "")
 		for _, a := range f.Policy.Agents {
 			if _, has := a.Overrides[tool]; has && c.differs(tool, a.Name) {

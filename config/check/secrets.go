@@ -1,21 +1,21 @@
 package check
 
 import (
-	"slices"
 	"strings"
 
 	"countersign/config"
 )
 
-// secretNames lists words that appear in the names of secret headers and parameters.
-var secretNames = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "api_key"}
-
 // writtenSecrets warns about secrets in headers and queries that are written in the policy file. Everybody who reads
-// the file can read these secrets.
+// the file can read these secrets. writtenSecrets also warns about values of the environment in addresses without
+// encryption.
 func (c *checker) writtenSecrets() {
 	for _, e := range c.file.HTTP {
 		c.writtenHeaders("http."+e.Name, e.Headers)
 		c.writtenQuery("http."+e.Name+".url", e.Address.Query)
+		if names := e.Address.Variables(); len(names) > 0 && e.Address.Unencrypted() {
+			c.warn("http."+e.Name+".url", "sends "+strings.Join(names, " and ")+" without encryption", "write https:// if this is a secret")
+		}
 	}
 	for _, o := range c.file.OpenAPI {
 		c.writtenHeaders("openapi."+o.Name, o.Headers)
@@ -25,7 +25,7 @@ func (c *checker) writtenSecrets() {
 
 func (c *checker) writtenHeaders(path string, headers []config.Header) {
 	for _, h := range headers {
-		if secretName(h.Name) && len(h.Value.Variables())+len(h.Value.Arguments()) == 0 {
+		if config.WrittenSecret(h.Name, h.Value) {
 			c.warn(path+".headers."+h.Name, "the file contains this secret in plain text", "keep it in the environment, and write ${NAME} here")
 		}
 	}
@@ -33,12 +33,8 @@ func (c *checker) writtenHeaders(path string, headers []config.Header) {
 
 func (c *checker) writtenQuery(path string, query []config.QueryPart) {
 	for _, q := range query {
-		if secretName(q.Name.String()) && len(q.Value.Variables())+len(q.Value.Arguments()) == 0 {
+		if config.WrittenSecret(q.Name.String(), q.Value) {
 			c.warn(path, "the file contains the secret "+q.Name.String()+" in plain text", "keep it in the environment, and write ${NAME} here")
 		}
 	}
-}
-
-func secretName(name string) bool {
-	return slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(strings.ToLower(name), s) })
 }

@@ -12,9 +12,9 @@ import (
 // tools checks the outcomes of each tool's calls. tools checks these outcomes for agents without overrides, and for
 // each agent with an override.
 func (c *checker) tools() {
-	for _, name := range c.allTools() {
+	for _, name := range c.everyTool() {
 		var said []string // messages about the tool, so that they are not repeated for an agent's override
-		if slices.Contains(c.toolNames(), name) || c.offered(name) {
+		if slices.Contains(c.toolNames(), name) || c.offered(name) || c.clientsRun(name) {
 			said = c.outcomesOf(name, "", nil)
 		}
 		for _, a := range c.policy.Agents {

@@ -117,3 +117,16 @@ func TestConditionCost(t *testing.T) {
 		t.Errorf("a short list: %v, %v", ok, err)
 	}
 }
+
+// TestZones checks that a time zone that does not exist is an error, also if it has a colon.
+func TestZones(t *testing.T) {
+	for zone, known := range map[string]bool{
+		"Europe/Berlin": true, "UTC": true, "+02:00": true, "-8:30": true, "05:00": true, "+23:59": true,
+		"Europe:Berlin": false, "+99:99": false, "+24:00": false, "+02:60": false, "Mars/Base": false, "Local": false, ":": false,
+	} {
+		_, err := config.ParsePolicy("p.yaml", []byte("version: 1\ntools: {a: {risk: low, rules: [{when: 'now.getHours(\""+zone+"\") > 5', confirm: true}]}}\n"))
+		if known != (err == nil) || err != nil && !strings.Contains(err.Error(), "there is no time zone") {
+			t.Errorf("%s: %v", zone, err)
+		}
+	}
+}

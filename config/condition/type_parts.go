@@ -86,6 +86,24 @@ func (s Shape) Names() []string {
 	return yamldoc.SortedUnique(out)
 }
 
+// maxLists is the depth of nested lists in which EachItem looks for items.
+const maxLists = 10
+
+// EachItem returns the shape of the items of a list, or of a list in the list. If the value may also be something else
+// than a list, the shape of the items is not known.
+func (s Shape) EachItem() Shape {
+	for range maxLists {
+		switch kinds := s.Kinds(); {
+		case s == nil || kinds&kindList == 0:
+			return s
+		case kinds != kindList:
+			return nil
+		}
+		s = s.items()
+	}
+	return nil
+}
+
 func (s Shape) items() Shape {
 	var out Shape
 	for _, v := range s {

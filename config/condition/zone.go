@@ -2,7 +2,7 @@ package condition
 
 import (
 	"fmt"
-	"strings"
+	"regexp"
 	"time"
 	_ "time/tzdata" // conditions name time zones, even on machines without a time zone database
 
@@ -34,10 +34,13 @@ var zones = func() cel.ProgramOption {
 	return cel.OptimizeRegex(out...) // despite its name, OptimizeRegex works for any literal text in a condition
 }()
 
+// offset matches the offsets that CEL reads, up to a day.
+var offset = regexp.MustCompile(`^[+-]?([01]?[0-9]|2[0-3]):[0-5]?[0-9]$`)
+
 // inZone returns a call such as now.getHours("Europe/Berlin") with the zone looked up in advance. Offsets such as
 // "+02:00" are left to CEL.
 func inZone(call interpreter.InterpretableCall, name string) (interpreter.InterpretableCall, error) {
-	if strings.Contains(name, ":") {
+	if offset.MatchString(name) {
 		return call, nil
 	}
 	zone, err := time.LoadLocation(name)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"countersign/config/yamldoc"
 )
 
 // Limits on the text that describes a difference. Approvers can read the whole change, because the card shows the
@@ -32,14 +34,16 @@ func diff(was, is any) (string, error) {
 }
 
 func change(was, is any) string {
-	if fmt.Sprint(was) == fmt.Sprint(is) {
+	if identity(was) == identity(is) {
 		return "no change"
 	}
 	switch {
+	case blank(was) && blank(is):
+		return arrow(was, is)
 	case blank(was):
-		return "new: " + piece(is)
+		return "new: " + visible(is)
 	case blank(is):
-		return "removed: " + piece(was)
+		return "removed: " + visible(was)
 	}
 	switch w := was.(type) {
 	case decimal:
@@ -62,9 +66,33 @@ func change(was, is any) string {
 	return arrow(was, is)
 }
 
-func blank(v any) bool {
-	_, null := v.(nothing)
-	return null || fmt.Sprint(v) == ""
+func blank(v any) bool { return isNull(v) || v == "" }
+
+// identity returns the same text for values that people read as the same value. A number equals the text that has its
+// digits.
+func identity(v any) string { return compact(digits(v)) }
+
+// digits returns the value with texts in place of its numbers.
+func digits(v any) any {
+	switch v := v.(type) {
+	case decimal:
+		return v.String()
+	case float64, int:
+		return fmt.Sprint(v)
+	case list:
+		out := make(list, len(v))
+		for i, item := range v {
+			out[i] = digits(item)
+		}
+		return out
+	case object:
+		out := make(object, len(v))
+		for name, item := range v {
+			out[name] = digits(item)
+		}
+		return out
+	}
+	return v
 }
 
 // pathLike matches a value that is probably the path of a file.
@@ -102,7 +130,33 @@ func cut(text string, most int) string {
 	return text
 }
 
-func arrow(was, is any) string { return piece(was) + " → " + piece(is) }
+// arrow writes two values that differ. If the values look the same as pieces, arrow shows their exact form, with
+// quotation marks around texts.
+func arrow(was, is any) string {
+	w, i := visible(was), visible(is)
+	if w == i {
+		w, i = exact(was), exact(is)
+	}
+	if w == i {
+		return w + " → a value with the same beginning"
+	}
+	return w + " → " + i
+}
+
+// visible writes a value as piece does, and a text without visible characters in quotation marks.
+func visible(v any) string {
+	if text := piece(v); text != "" {
+		return text
+	}
+	return exact(v)
+}
+
+func exact(v any) string {
+	if text, ok := v.(string); ok {
+		return yamldoc.Quote(text)
+	}
+	return piece(v)
+}
 
 // numbers describes the exact amount by which a number changes.
 func numbers(was, is decimal) string {
@@ -220,15 +274,15 @@ func many(n int, what string) string {
 func items(was, is list) string {
 	count := map[string]int{}
 	for _, item := range was {
-		count[fmt.Sprint(item)]--
+		count[identity(item)]--
 	}
 	for _, item := range is {
-		count[fmt.Sprint(item)]++
+		count[identity(item)]++
 	}
 	var said []string
 	take := func(sign string, of list, way int) {
 		for _, item := range of {
-			if text := fmt.Sprint(item); count[text]*way > 0 {
+			if text := identity(item); count[text]*way > 0 {
 				count[text] -= way
 				said = append(said, sign+" "+piece(item))
 			}
@@ -259,7 +313,7 @@ func members(was, is object) string {
 			said = append(said, "+ "+piece(name)+": "+piece(i))
 		case !has:
 			said = append(said, "− "+piece(name)+": "+piece(w))
-		case fmt.Sprint(w) != fmt.Sprint(i):
+		case identity(w) != identity(i):
 			said = append(said, piece(name)+": "+arrow(w, i))
 		}
 	}

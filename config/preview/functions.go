@@ -107,6 +107,9 @@ func date(v any) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if t.Second() != 0 || t.Nanosecond() != 0 {
+		write = strings.Replace(write, "15:04", "15:04:05.999999999", 1)
+	}
 	return strings.Replace(t.Format(write), "+00:00", "UTC", 1), nil
 }
 
@@ -134,19 +137,29 @@ func between(from, to any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d, before := b.Sub(a), ""
-	if d < 0 {
-		d, before = -d, "minus "
+	before := ""
+	if b.Before(a) {
+		a, b, before = b, a, "minus "
+	}
+	// A time.Duration can't hold more than 292 years.
+	seconds, rest := b.Unix()-a.Unix(), time.Duration(b.Nanosecond()-a.Nanosecond())
+	if rest < 0 {
+		seconds, rest = seconds-1, rest+time.Second
 	}
 	for _, unit := range []struct {
 		name string
-		of   time.Duration
-	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
-		if d%unit.of == 0 && (d > 0 || unit.name == "day") {
-			return before + many(int(d/unit.of), unit.name), nil
+		of   int64
+	}{{"day", 24 * 60 * 60}, {"hour", 60 * 60}, {"minute", 60}, {"second", 1}} {
+		if rest == 0 && seconds%unit.of == 0 && (seconds > 0 || unit.name == "day") {
+			return before + many(int(seconds/unit.of), unit.name), nil
 		}
 	}
-	return before + d.String(), nil
+	const day = 24 * 60 * 60
+	rest += time.Duration(seconds%day) * time.Second
+	if days := seconds / day; days > 0 {
+		return before + many(int(days), "day") + " " + rest.String(), nil
+	}
+	return before + rest.String(), nil
 }
 
 // joined writes a list's items with the given text between them.
@@ -192,8 +205,11 @@ func some(v any, most int) (string, error) {
 // get returns an argument. If the call does not have the argument, get returns the value of the parameter named
 // otherwise.
 func get(args object, name string, otherwise any) (any, error) {
-	if hasArg(args, name) {
+	switch {
+	case hasArg(args, name):
 		return args[name], nil
+	case otherwise == nil:
+		return absent(false), nil
 	}
 	return otherwise, nil
 }
@@ -233,7 +249,5 @@ func quote(v any) (string, error) {
 
 // hasArg reports whether an argument was given, and is not null.
 func hasArg(args object, name string) bool {
-	v, ok := args[name]
-	_, null := v.(nothing)
-	return ok && !null
+	return !isNull(args[name])
 }

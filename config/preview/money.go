@@ -30,10 +30,11 @@ func money(amount, currency any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	code := strings.ToUpper(fmt.Sprint(currency))
-	if !currencyCode.MatchString(code) {
+	code := fmt.Sprint(currency)
+	if !currencyCode.MatchString(code) { // before ToUpper, which turns some other letters into A to Z
 		return "", fmt.Errorf("%s is not a currency such as USD", describe(currency))
 	}
+	code = strings.ToUpper(code)
 	places, ok := decimals[code]
 	if !ok {
 		places = 2

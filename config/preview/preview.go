@@ -24,9 +24,6 @@ var (
 	errPreviewNothing = errors.New("the preview uses something that the call does not have")
 )
 
-// noValue is the text that text/template writes if the template function named index finds no value.
-const noValue = "<no value>"
-
 // Compile compiles a template, and returns the function render. render returns the preview of a call with the arguments
 // args. An error of render tells the approver why there is no preview. The approver then reads the arguments instead.
 // If the template is wrong, message says what is wrong, and hint says what to write instead.
@@ -74,7 +71,7 @@ func (r *runner) render(args map[string]any) (string, error) {
 	switch {
 	case text == "":
 		return "", errPreviewEmpty
-	case strings.Contains(text, noValue):
+	case strings.Contains(text, absentText):
 		return "", errPreviewNothing
 	case utf8.RuneCountInString(text) > maxPreview:
 		return "", errPreviewLong
@@ -108,7 +105,7 @@ var (
 
 // previewFault returns the reason why there is no preview, for the approver.
 func previewFault(err error) error {
-	for _, own := range []error{errPreviewLong, errPreviewWork} {
+	for _, own := range []error{errPreviewLong, errPreviewWork, errPreviewNothing} {
 		if errors.Is(err, own) {
 			return own
 		}

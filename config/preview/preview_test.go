@@ -66,6 +66,7 @@ func TestLongPathsKeepTheName(t *testing.T) {
 func TestPreview(t *testing.T) {
 	args := map[string]any{
 		"order_id": "ORD-123", "amount": 49.99, "currency": "USD", "big": 1234567.5, "note": nil, "count": 1.0, "many": 12500.0, "due": "2026-03-31",
+		"gap": "<no value>", "verb": "%!d(x)", "verbs": []any{"%!d(x)"}, "exact": "2026-03-31T23:59:59+05:30", "half": "2026-03-31T23:59:59.5",
 		"items": []any{"a", 2.0, map[string]any{"sku": "x"}}, "to": map[string]any{"city": "Köln"}, "urgent": true, "when": "2026-03-31T14:05:00Z",
 		"address": "12 Elm Street\nSpringfield", "long": strings.Repeat("ü", 601), "body": "Dear customer", "script": " set -e \r\n\n  echo \x1b\ta\n",
 	}
@@ -79,6 +80,27 @@ func TestPreview(t *testing.T) {
 		{text: "{{.items}} to {{.to}} in {{.to.city}}", want: `["a",2,{"sku":"x"}] to {"city":"Köln"} in Köln`},
 		{text: "{{upper .order_id}} {{lower .order_id}}", want: "ORD-123 ord-123"},
 		{text: "{{.note}}{{if has . \"note\"}} noted{{end}}{{if has . \"memo\"}} memo{{end}}{{if has . \"due\"}} due{{end}}", want: "(nothing) due"},
+		{text: "{{if .note}}noted{{else}}plain{{end}}{{with .note}}{{.}}{{end}} {{not .note}} {{or .note \"x\"}} {{and .note \"x\"}}", want: "plain true x (nothing)"},
+		{text: "{{if gt .amount 40}}large{{end}} {{if eq .count 1}}one{{end}} {{if le 12500 .many}}many{{end}} {{ne .count 2}} {{lt .count 1.5}} {{ge .order_id \"ORD\"}}", want: "large one many true true true"},
+		{text: "{{eq .count 2 1.0}} {{eq .note nil}} {{eq .note \"x\"}} {{eq .urgent true}} {{eq .urgent false}} {{eq .order_id \"x\" \"ORD-123\"}}", want: "true true false true false true"},
+		{text: "{{gt .order_id 40}}", fault: `gt: "ORD-123" and "40" can't be compared`},
+		{text: "{{lt .note 40}}", fault: `lt: "(nothing)" and "40" can't be compared`},
+		{text: "{{index . \"due\"}} {{index .items 1}} {{index .items .count}} {{index .items 2 \"sku\"}}", want: "2026-03-31 2 2 x"},
+		{text: "{{index .items 3}}", fault: "the preview uses something that the call does not have"},
+		{text: "{{index .items 0.5}}", fault: "the preview uses something that the call does not have"},
+		{text: "{{index .due 0}}", fault: `index: "2026-03-31" is neither a list nor an object`},
+		{text: "{{.gap}} {{if index . \"memo\"}}memo{{end}}{{with index . \"memo\"}}{{.}}{{end}}{{or (index . \"memo\") \"none\"}} {{eq (index . \"memo\") nil}}", want: "<no value> none true"},
+		{text: "{{get . \"memo\" nil}}", fault: "the preview uses something that the call does not have"},
+		{text: "{{upper (index . \"memo\")}}", fault: "the preview uses something that the call does not have"},
+		{text: "{{printf \"%v\" (index . \"memo\")}}", fault: "the preview uses something that the call does not have"},
+		{text: "{{index . \"memo\" \"a\"}}", fault: "the preview uses something that the call does not have"},
+		{text: "{{printf \"%d rows, %5.1f, %v, %s, %05d\" .many .amount .big .count .count}}", want: "12500 rows,  50.0, 1234567.5, 1, 00001"},
+		{text: "{{printf \"%d\" .amount}}", fault: `printf: the format "%d" does not fit the values`},
+		{text: "{{printf \"%s and %s\" .order_id}}", fault: `printf: the format "%s and %s" does not fit the values`},
+		{text: "{{printf \"%s\" .order_id .due}}", fault: `printf: the format "%s" does not fit the values`},
+		{text: "{{printf \"%d\" .order_id}}", fault: `printf: the format "%d" does not fit the values`},
+		{text: "{{printf \"%s, %v, 5%%\" .verb .verbs}}", want: `%!d(x), ["%!d(x)"], 5%`},
+		{text: "by {{date .exact}}, {{date .half}}", want: "by 31 March 2026, 23:59:59 +05:30, 31 March 2026, 23:59:59.5"},
 		{text: "{{if gt .amount 40.0}}large{{else}}small{{end}} {{if .urgent}}urgent{{end}}", want: "large urgent"},
 		{text: "{{short .body 4}} {{short .order_id 20}}", want: "Dear… (9 more characters) ORD-123"},
 		{text: "Ship to {{quote .address}}", want: "Ship to “12 Elm Street ⏎ Springfield”"},
@@ -146,7 +168,7 @@ func TestMoney(t *testing.T) {
 		}
 	}
 	for _, bad := range []map[string]any{
-		{"a": true, "c": "USD"}, {"a": nil, "c": "USD"}, {"a": "1e3", "c": "USD"}, {"a": "5 USD", "c": "USD"}, {"a": 5.0, "c": nil}, {"a": 5.0, "c": "US"}, {"a": 5.0, "c": "$"},
+		{"a": true, "c": "USD"}, {"a": nil, "c": "USD"}, {"a": "1e3", "c": "USD"}, {"a": "5 USD", "c": "USD"}, {"a": 5.0, "c": nil}, {"a": 5.0, "c": "US"}, {"a": 5.0, "c": "$"}, {"a": 5.0, "c": "uſd"}, {"a": 5.0, "c": "ınr"},
 	} {
 		if got, err := compiled(t, "{{money .a .c}}").Render(bad); err == nil {
 			t.Errorf("%v: got %q", bad, got)

@@ -3,13 +3,17 @@ package preview
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
 	"unicode/utf8"
+
+	"countersign/config/yamldoc"
 )
 
 // A running template can't be interrupted, and the model chose the arguments for its loops. Therefore the template's
@@ -81,6 +85,7 @@ func (w *work) functions() template.FuncMap {
 	for name, f := range plainFuncs {
 		all[name] = w.counted(name, f, 1)
 	}
+	maps.Copy(all, basicFuncs)
 	return all
 }
 
@@ -94,6 +99,9 @@ func (w *work) counted(name string, f any, times int) any {
 	return reflect.MakeFunc(fn.Type(), func(args []reflect.Value) []reflect.Value {
 		size := 0
 		for _, a := range args {
+			if isAbsent(a) {
+				return failed(errPreviewNothing)
+			}
 			size += sizeOf(a)
 		}
 		if err := w.spend(1 + size*times/bytesPerWork); err != nil {
@@ -157,12 +165,29 @@ var plainFuncs = template.FuncMap{
 	"urlquery": func(v ...any) (string, error) { return template.URLQueryEscaper(v...), nil },
 }
 
+// badVerb is how fmt begins the text of an operand that does not fit the format.
+const badVerb = "%!"
+
 // wide matches a format verb whose width or precision could make a long text.
 var wide = regexp.MustCompile(`%[^a-zA-Z%]*([0-9]{3}|\*)`)
 
 func printf(format string, v ...any) (string, error) {
 	if wide.MatchString(format) || utf8.RuneCountInString(format) > maxPreview {
 		return "", errors.New("a width or precision has at most two digits")
+	}
+	plain := slices.Clone(v) // without texts, because a text may contain badVerb
+	for i := range plain {
+		switch plain[i].(type) {
+		case string:
+			plain[i] = ""
+		case list:
+			plain[i] = list{}
+		case object:
+			plain[i] = object{}
+		}
+	}
+	if strings.Contains(fmt.Sprintf(strings.ReplaceAll(format, "%%", ""), plain...), badVerb) {
+		return "", fmt.Errorf("the format %s does not fit the values", yamldoc.Quote(format))
 	}
 	return fmt.Sprintf(format, v...), nil
 }

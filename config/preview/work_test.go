@@ -203,6 +203,19 @@ func TestDiff(t *testing.T) {
 		{[]any{"a", "a"}, []any{"a"}, "− a"},
 		{[]any{}, []any{"a", 2.0}, "+ a, + 2"},
 		{map[string]any{"city": "Köln", "zip": 5.0, "a": 1.0}, map[string]any{"city": "Bonn", "zip": 5.0, "b": nil}, "− a: 1, city: Köln → Bonn, + b: (nothing)"},
+		{true, "true", `true → "true"`},
+		{nil, "", `(nothing) → ""`},
+		{"", " ", `new: " "`},
+		{"(nothing)", nil, "removed: (nothing)"},
+		{"x", "x ", `"x" → "x "`},
+		{"rm  x", "rm x", `"rm  x" → "rm x"`},
+		{[]any{"1"}, []any{1.0}, "no change"},
+		{[]any{"1", "2"}, []any{2.0, 1.0}, "the same items in another order"},
+		{[]any{"true"}, []any{true}, "+ true, − true"},
+		{map[string]any{"k": 1.0}, map[string]any{"k": "1"}, "no change"},
+		{map[string]any{"k": true}, map[string]any{"k": "true"}, `k: true → "true"`},
+		{map[string]any{"k": []any{1.0}}, `{"k":[1]}`, `{"k":[1]} → "{\"k\":[1]}"`},
+		{map[string]any{"k": long + "a"}, map[string]any{"k": long + "b"}, `k: "Dear customer, your parcel left our house on Monday and will…" → a value with the same beginning`},
 		{[]any{1.0}, map[string]any{"a": 1.0}, `[1] → {"a":1}`},
 	} {
 		got, err := compiled(t, "{{diff .was .is}}").Render(map[string]any{"was": c.was, "is": c.is})
@@ -230,7 +243,7 @@ func TestDiff(t *testing.T) {
 // TestPreviewFunctionsRefuse checks that a function refuses arguments for which it has no correct result. The error
 // says why.
 func TestPreviewFunctionsRefuse(t *testing.T) {
-	args := map[string]any{"list": []any{1.0, "x"}, "lines": []any{map[string]any{"price": 1.0}, map[string]any{}}, "n": 5.0, "zero": 0.0, "d": "2026-03-31", "e": "31.3.2026", "at": "2026-03-31T12:30", "to": "2026-03-31T14:00"}
+	args := map[string]any{"list": []any{1.0, "x"}, "lines": []any{map[string]any{"price": 1.0}, map[string]any{}}, "n": 5.0, "zero": 0.0, "d": "2026-03-31", "e": "31.3.2026", "at": "2026-03-31T12:30", "to": "2026-03-31T14:00", "ever": "9999-09-09", "late": "9999-09-09T00:00:00.5", "half": "2026-03-31T14:00:00.5"}
 	for text, want := range map[string]string{
 		`{{amounts .n "USD"}}`:             `amounts: "5" is not a list`,
 		`{{amounts .list "USD"}}`:          `amounts: "x" is not a number`,
@@ -249,6 +262,11 @@ func TestPreviewFunctionsRefuse(t *testing.T) {
 		`{{between .at .to}}`:              `90 minutes`,
 		`{{between .to .at}}`:              `minus 90 minutes`,
 		`{{between .d .d}}`:                `0 days`,
+		`{{between .d .ever}}`:             `2912240 days`,
+		`{{between .ever .d}}`:             `minus 2912240 days`,
+		`{{between .at .late}}`:            `2912239 days 11h30m0.5s`,
+		`{{between .late .at}}`:            `minus 2912239 days 11h30m0.5s`,
+		`{{between .to .half}}`:            `500ms`,
 		`{{percent .n 40}}`:                `12.5%`,
 		`{{percent .n 5}}`:                 `100%`,
 		`{{some .list 5}}`:                 `1 and x`,

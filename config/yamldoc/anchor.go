@@ -67,11 +67,8 @@ func (v Value) merge(own []*ast.MappingValueNode, out []Entry) []Entry {
 			continue
 		}
 		for _, from := range v.mergeSources(pair) {
-			for _, e := range from.entriesOf(v.Path) {
-				if !slices.ContainsFunc(out, func(o Entry) bool { return o.Key == e.Key }) {
-					out = append(out, e)
-				}
-			}
+			from.Path = v.Path // the entries count as entries of this mapping
+			out = append(out, from.entries("a mapping", out)...)
 		}
 	}
 	return out
@@ -103,10 +100,4 @@ func (v Value) mergeSources(pair *ast.MappingValueNode) []Value {
 		}
 	}
 	return out
-}
-
-// entriesOf reads a mapping's entries as if the mapping were at another path.
-func (v Value) entriesOf(path string) []Entry {
-	v.Path = path
-	return v.Entries("a mapping")
 }

@@ -11,6 +11,7 @@ type Document struct {
 	name     string
 	page     string // the page with an example
 	lines    []string
+	runes    map[int][]rune  // lines by number, as characters: see characters
 	marks    map[string]Mark // by path, such as tools.issue_refund.rules[0]
 	anchors  map[string]ast.Node
 	problems Problems
@@ -23,7 +24,7 @@ type Mark struct{ line, column int }
 // docs with an example of such a file. ok is false if there is no
 // value to read. In that case, the document's problems say why.
 func Parse(name, page string, data []byte) (d *Document, root Value, ok bool) {
-	d = &Document{name: name, page: page, marks: map[string]Mark{}}
+	d = &Document{name: name, page: page, marks: map[string]Mark{}, runes: map[int][]rune{}}
 	root, ok = d.read(data)
 	return d, root, ok
 }

@@ -42,6 +42,10 @@ func (v Value) DurationOr(otherwise string) (time.Duration, bool) {
 	return 0, false
 }
 
+// maxDays is the largest number of days that is read exactly. A larger number is read as this number, because a
+// Duration holds 292 years.
+const maxDays = 100_000
+
 // ParseDuration reads a duration in Go's syntax. The text may start with a number of days.
 func ParseDuration(text string) (time.Duration, error) {
 	days, rest, found := strings.Cut(text, "d")
@@ -49,16 +53,19 @@ func ParseDuration(text string) (time.Duration, error) {
 		return time.ParseDuration(text)
 	}
 	n, err := strconv.ParseFloat(days, 64)
-	if err != nil || n < 0 || n > 1e6 || math.IsNaN(n) {
+	if err != nil || n < 0 || math.IsNaN(n) {
 		return 0, fmt.Errorf("days: %q", days)
 	}
-	d := time.Duration(n * 24 * float64(time.Hour))
+	d := time.Duration(min(n, maxDays) * 24 * float64(time.Hour))
 	if rest == "" {
 		return d, nil
 	}
 	more, err := time.ParseDuration(rest)
 	if err == nil && more < 0 {
 		err = fmt.Errorf("negative: %q", rest)
+	}
+	if d+more < d {
+		return math.MaxInt64, err
 	}
 	return d + more, err
 }

@@ -95,7 +95,7 @@ func (w *jsonWriter) tooLarge(depth int) bool {
 	case depth > maxJSONDepth:
 		w.of.Wrong(fmt.Sprintf("is nested deeper than %d levels", maxJSONDepth), "does an alias repeat a value in itself?")
 	case w.b.Len() > w.most:
-		w.of.Wrong(fmt.Sprintf("is longer than the %d KiB that a call's arguments can have", w.most>>10), "write shorter ones")
+		w.of.Wrong(fmt.Sprintf("is longer than %d KiB", w.most>>10), "write less: a call's arguments and their schema have this limit")
 	default:
 		return false
 	}

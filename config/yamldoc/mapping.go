@@ -20,7 +20,10 @@ func (e Entry) Wrong(message, hint string) {
 
 // Entries reads a mapping, in the order of the file. The parameter named what describes the keys in a hint. If a key
 // occurs twice, Entries reports a problem and leaves out the second value.
-func (v Value) Entries(what string) []Entry {
+func (v Value) Entries(what string) []Entry { return v.entries(what, nil) }
+
+// entries is like Entries, but leaves out the keys of the given entries. So the positions of their values stay.
+func (v Value) entries(what string, without []Entry) []Entry {
 	var own []*ast.MappingValueNode
 	switch n := v.node.(type) {
 	case nil:
@@ -45,6 +48,9 @@ func (v Value) Entries(what string) []Entry {
 		if !ok {
 			continue
 		}
+		if has(without, key) {
+			continue
+		}
 		at := markOf(pair.Key.GetToken())
 		if i := slices.IndexFunc(out, func(e Entry) bool { return e.Key == key }); i >= 0 {
 			v.doc.wrongAt(at, join(v.Path, key)+": is given twice, first on line "+number(out[i].at.line), "keep one of them")
@@ -57,6 +63,10 @@ func (v Value) Entries(what string) []Entry {
 		out = append(out, e)
 	}
 	return v.merge(own, out)
+}
+
+func has(entries []Entry, key string) bool {
+	return slices.ContainsFunc(entries, func(e Entry) bool { return e.Key == key })
 }
 
 // key reads a key, which has to be text.

@@ -36,6 +36,7 @@ func (d *Document) read(data []byte) (Value, bool) {
 		d.wrongAt(markOf(deep), fmt.Sprintf("brackets are nested deeper than %d levels", maxNesting), "is one of them not closed?")
 		return Value{}, false
 	}
+	keepTabs(tokens)
 	tree, err := parseTokens(tokens)
 	if err != nil {
 		d.syntax(err)
@@ -53,6 +54,40 @@ func parseTokens(tokens token.Tokens) (tree *ast.File, err error) {
 		}
 	}()
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Entries reports duplicate keys
+}
+
+// keepTabs restores the tabs inside of texts without quotation marks, because the lexer leaves these tabs out.
+func keepTabs(tokens token.Tokens) {
+	for _, t := range tokens {
+		if t.Type == token.CommentType || strings.Contains(t.Value, "\t") {
+			continue
+		}
+		if text := folded(strings.TrimSpace(t.Origin)); text != t.Value && strings.ReplaceAll(text, "\t", "") == t.Value {
+			t.Value, t.Type = text, token.StringType
+		}
+	}
+}
+
+// folded joins the lines of a text without quotation marks, as YAML does.
+func folded(text string) string {
+	var b strings.Builder
+	breaks := 0
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.Trim(line, " \t")
+		switch {
+		case line == "":
+			breaks++
+			continue
+		case i == 0:
+		case breaks == 0:
+			b.WriteByte(' ')
+		default:
+			b.WriteString(strings.Repeat("\n", breaks))
+		}
+		b.WriteString(line)
+		breaks = 0
+	}
+	return b.String()
 }
 
 // readable reports whether the bytes are text. If the bytes are not text, readable adds a problem at the first invalid
@@ -113,7 +148,7 @@ func (d *Document) root(tree *ast.File) (Value, bool) {
 		return Value{}, false
 	}
 	if len(bodies) > 1 {
-		d.wrongAt(nodeMark(bodies[1]), "a second document begins here", "a policy file has one: remove the line ---")
+		d.wrongAt(nodeMark(bodies[1]), "a second document begins here", "write one document in the file: remove the line ---")
 		return Value{}, false
 	}
 	d.collectAnchors(bodies[0])

@@ -56,11 +56,11 @@ func (p Problem) Error() string {
 	if p.Hint != "" {
 		b.WriteString("; " + p.Hint)
 	}
-	return onOneLine(b.String())
+	return OnOneLine(b.String())
 }
 
-// onOneLine escapes control characters, which a key of the file may contain.
-func onOneLine(s string) string {
+// OnOneLine escapes control characters, which a text of the file may contain.
+func OnOneLine(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		if unicode.IsControl(r) {

@@ -41,8 +41,8 @@ func sizeName(n int) string {
 
 // fileTooLarge returns the message and the hint about a file of more than MaxFile bytes.
 func fileTooLarge() (message, hint string) {
-	return fmt.Sprintf("is larger than %d KiB", MaxFile>>10), "a policy is a few pages of text: is this the right file?"
+	return fmt.Sprintf("is larger than %d KiB", MaxFile>>10), "is this the right file?"
 }
 
-// MaxFile is the largest policy file that is read, in bytes.
+// MaxFile is the size of the largest file that is read, in bytes.
 const MaxFile = 1 << 20

@@ -2,6 +2,7 @@ package yamldoc
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -12,11 +13,16 @@ var errUnreadable = errors.New("is not YAML that can be read")
 // syntax reports a syntax error, and says what to write instead. The parser stops at the first syntax error, so later
 // problems are not reported.
 func (d *Document) syntax(err error) {
-	if d.tabs() {
+	var at *yaml.SyntaxError
+	known := errors.As(err, &at)
+	last := len(d.lines)
+	if known {
+		last = markOf(at.Token).line
+	}
+	if d.tabs(last) {
 		return
 	}
-	var at *yaml.SyntaxError
-	if !errors.As(err, &at) {
+	if !known {
 		d.wrongFile(errUnreadable.Error(), d.page+" has an example to begin with")
 		return
 	}
@@ -25,17 +31,34 @@ func (d *Document) syntax(err error) {
 	d.wrongAt(m, message, hint)
 }
 
-// tabs reports every line that is indented by a tab. YAML does not allow tabs, and an editor does not show tabs.
-func (d *Document) tabs() bool {
-	found := false
+// blockStart matches the end of a line that begins a text as a block.
+var blockStart = regexp.MustCompile(`(^|[-:?] +)[|>][0-9+-]*[ \t]*(#.*)?$`)
+
+// tabs reports every line that is indented by a tab, if one of these lines is at most at the line with the number last.
+// YAML does not allow tabs, and an editor does not show tabs. Inside of a block, a tab is a part of the text.
+func (d *Document) tabs(last int) bool {
+	var found []Mark
+	block := -1 // indentation of the line that began a block; -1: not in a block
 	for i, line := range d.lines {
 		blank := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-		if at := strings.IndexByte(blank, '\t'); at >= 0 && len(blank) < len(line) {
-			d.wrongAt(Mark{i + 1, at + 1}, "the line is indented by a tab", "indent it by spaces")
-			found = true
+		spaces := len(line) - len(strings.TrimLeft(line, " "))
+		if len(blank) == len(line) || block >= 0 && spaces > block {
+			continue
+		}
+		if block = -1; blockStart.MatchString(line) {
+			block = spaces
+		}
+		if at := strings.IndexByte(blank, '\t'); at >= 0 {
+			found = append(found, Mark{i + 1, at + 1})
 		}
 	}
-	return found
+	if len(found) == 0 || found[0].line > last {
+		return false
+	}
+	for _, m := range found {
+		d.wrongAt(m, "the line is indented by a tab", "indent it by spaces")
+	}
+	return true
 }
 
 // explain translates the parser's message into plain words.
@@ -82,11 +105,21 @@ func (d *Document) begin(m Mark) Mark {
 
 // rest returns the part of the line that begins at a position.
 func (d *Document) rest(m Mark) string {
+	return string(d.characters(m))
+}
+
+// characters returns the part of the line that begins at a position. Each line is converted once, because a file may
+// have one very long line with many conditions.
+func (d *Document) characters(m Mark) []rune {
 	if m.line > len(d.lines) {
-		return ""
+		return nil
 	}
-	line := []rune(d.lines[m.line-1])
-	return string(line[min(m.column-1, len(line)):])
+	line, ok := d.runes[m.line]
+	if !ok {
+		line = []rune(d.lines[m.line-1])
+		d.runes[m.line] = line
+	}
+	return line[min(m.column-1, len(line)):]
 }
 
 // upTo returns the part of the line before a position.

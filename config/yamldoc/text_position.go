@@ -1,6 +1,7 @@
 package yamldoc
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -90,7 +91,12 @@ func (f *follower) newline() {
 	}
 }
 
-func (f *follower) rest() []rune { return []rune(f.doc.rest(f.Mark)) }
+func (f *follower) rest() []rune { return f.doc.characters(f.Mark) }
 
 // blanks counts the blanks at the beginning of a line.
-func blanks(line []rune) int { return len(line) - len([]rune(strings.TrimLeft(string(line), " \t"))) }
+func blanks(line []rune) int {
+	if n := slices.IndexFunc(line, func(c rune) bool { return c != ' ' && c != '\t' }); n >= 0 {
+		return n
+	}
+	return len(line)
+}

@@ -2,7 +2,10 @@ package yamldoc
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 )
@@ -54,6 +57,28 @@ func (v Value) File() string { return v.doc.name }
 
 // Line returns the line on which the value begins.
 func (v Value) Line() int { return v.doc.At(v.Path).line }
+
+// Hide masks the value in excerpts, because it may be a secret. If the end of the value is not on its first line, Hide
+// masks the rest of that line.
+func (v Value) Hide() {
+	if !v.IsText() && !v.IsNumber() {
+		return
+	}
+	m := v.doc.At(v.Path)
+	before, rest := v.doc.upTo(m), v.doc.rest(m)
+	written := strings.TrimSpace(v.node.GetToken().Origin)
+	if !strings.HasPrefix(rest, written) {
+		written = rest
+	}
+	line := before + strings.Repeat("*", utf8.RuneCountInString(written)) + rest[len(written):]
+	v.doc.lines[m.line-1] = line
+	delete(v.doc.runes, m.line)
+	for i, p := range v.doc.problems {
+		if p.Line == m.line {
+			v.doc.problems[i].Source = line
+		}
+	}
+}
 
 // Text reads a text that may not be empty. The parameter named like is an example for hints.
 func (v Value) Text(like string) (string, bool) {
@@ -118,6 +143,9 @@ func (v Value) Flag() (on, ok bool) {
 	return false, false
 }
 
+// leadingZero matches numbers that YAML reads with the base 8.
+var leadingZero = regexp.MustCompile(`^0[0-9]+$`)
+
 // Whole reads a whole number between the given minimum and maximum.
 func (v Value) Whole(least, most int) (int, bool) {
 	hint := fmt.Sprintf("write a whole number from %d to %d", least, most)
@@ -134,6 +162,11 @@ func (v Value) Whole(least, most int) (int, bool) {
 			n = int(i)
 		case uint64:
 			n = int(min(i, uint64(most)+1))
+		}
+		written := node.GetToken().Value
+		if decimal, err := strconv.Atoi(written); err == nil && decimal != n && leadingZero.MatchString(written) {
+			v.Wrongf("write "+number(decimal)+" if that is meant", "%s is %d in YAML, because of the zero", written, n)
+			return 0, false
 		}
 		if n >= least && n <= most {
 			return n, true

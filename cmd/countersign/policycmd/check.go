@@ -194,7 +194,7 @@ func gateName(g check.Gate) string {
 	if strings.HasPrefix(g.When, "after ") {
 		return name + " " + g.When
 	}
-	return name + " when " + g.When
+	return name + " when " + onOneLine(g.When)
 }
 
 func toolName(tool string, known bool) string {

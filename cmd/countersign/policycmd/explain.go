@@ -124,16 +124,20 @@ func explain(out io.Writer, o explainOptions) error {
 	if u := unknownTool(file, tools, x); u != nil {
 		fmt.Fprintf(out, "Note: %s\n\n", u.Error())
 	}
+	if note := unpinned(file, tools, x); note != "" {
+		fmt.Fprintf(out, "Note: %s\n\n", note)
+	}
 	call, err := callOf(policy, tools, x, at)
 	if err != nil {
 		return err
 	}
 	plan, steps := policy.Explain(call)
 	for i, s := range steps {
-		fmt.Fprintf(out, "%2d. %s\n", i+1, s)
+		fmt.Fprintf(out, "%2d. %s\n", i+1, onOneLine(s))
 	}
 	fmt.Fprintln(out)
-	printPlan(out, policy, call, plan)
+	known, _ := tools.Tool(call.Tool)
+	printPlan(out, policy, known.Schema, call, plan)
 	if plan.Verdict == approvers.Refuse {
 		return cli.AnswerNo("nobody can approve this call")
 	}
@@ -167,6 +171,24 @@ func unknownTool(file *config.File, tools *agent.Registry, x config.Fixture) *ch
 		return nil
 	}
 	return check.UnknownTool(file, catalog.Described(tools), x.Tool)
+}
+
+// unpinned returns a note if a fixture's tool is not as pinned, and the plan does not say so. For any other tool,
+// unpinned returns "". The tool of a client's call may be the client's own, which needs no pin.
+func unpinned(file *config.File, tools *agent.Registry, x config.Fixture) string {
+	t, known := tools.Tool(x.Tool)
+	why := t.Blocked
+	if !known && slices.ContainsFunc(file.Servers, func(s config.Server) bool { return !s.Bare && strings.HasPrefix(x.Tool, s.Name+".") }) {
+		why = "the lock file has no pin for it"
+	}
+	countsAsUnknown := file.Policy.Defaults.UnpinnedTools == approvers.UnpinnedUnknown
+	switch _, named := file.Policy.Tool(x.Tool, ""); {
+	case why == "", x.Client != "", known && countsAsUnknown, !known && !named:
+		return ""
+	case countsAsUnknown:
+		return fmt.Sprintf("%s: %s, so the bot treats its calls as calls of an unknown tool, other than this plan. Pin it: countersign tools pin", x.Tool, why)
+	}
+	return fmt.Sprintf("%s: %s, so the bot refuses its calls. Pin it: countersign tools pin", x.Tool, why)
 }
 
 // callOf builds the call of a fixture. For a call that the bot would refuse before it makes a plan, callOf returns an
@@ -257,8 +279,8 @@ func asProblems(err error) (yamldoc.Problems, bool) {
 	return p, errors.As(err, &p)
 }
 
-// printPlan prints the plan of a call with its times.
-func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approvers.Plan) {
+// printPlan prints the plan of a call with its times. schema is the schema of the tool's arguments.
+func printPlan(out io.Writer, p *approvers.Policy, schema json.RawMessage, c approvers.Call, plan approvers.Plan) {
 	words := verdictWords[plan.Verdict]
 	if plan.Verdict == approvers.Auto && c.Facts.Caller.Decides() {
 		words = "needs nobody"
@@ -299,7 +321,7 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 		silence = "it goes to the next lead; when there is none, it is rejected"
 	}
 	fmt.Fprintf(out, "  silence       %s\n", silence)
-	if masked := maskedWords(t); masked != "" {
+	if masked := maskedWords(t, schema); masked != "" {
 		fmt.Fprintf(out, "  masked        %s\n", masked)
 	}
 	if barred := barredWords(c, plan); barred != "" {
@@ -307,15 +329,16 @@ func printPlan(out io.Writer, p *approvers.Policy, c approvers.Call, plan approv
 	}
 }
 
-// maskedWords describes which arguments the policy masks, and who must still see their values.
-func maskedWords(t approvers.ToolPolicy) string {
+// maskedWords describes which arguments the policy or the tool's schema masks, and who must still see their values.
+func maskedWords(t approvers.ToolPolicy, schema json.RawMessage) string {
+	masked := strings.Join(approvers.Secrets(t.Secrets, approvers.SecretPaths(schema)), ", ")
 	switch {
-	case len(t.Secrets) == 0:
+	case masked == "":
 		return ""
 	case t.Blind:
-		return strings.Join(t.Secrets, ", ") + "; approved blind"
+		return masked + "; approved blind"
 	}
-	return strings.Join(t.Secrets, ", ") + "; revealed to each approver before they approve"
+	return masked + "; revealed to each approver before they approve"
 }
 
 // clockText formats a time in UTC. If the time is not on the given day, the text includes the date.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,17 +32,8 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string, 
 	if fixtures == stored {
 		r.heldTo = asThen
 	}
-	var err error
-	if r.file, r.tools, err = policyfile.ReadGiven(path); err != nil {
+	if err := r.read(path, against); err != nil {
 		return err
-	}
-	r.policy = r.file.Policy
-	if against != "" {
-		r.heldTo = heldTo{"as under " + against, "planned otherwise than under " + against}
-		if r.otherFile, r.otherTools, err = policyfile.ReadGiven(against); err != nil {
-			return err
-		}
-		r.other = r.otherFile.Policy
 	}
 	calls, left, err := fixturesFrom(ctx, fixtures, history)
 	if err != nil {
@@ -53,10 +45,32 @@ func replay(ctx context.Context, out io.Writer, path, fixtures, against string, 
 	if err := r.unknownTools(calls); err != nil {
 		return err
 	}
+	r.unpinned(calls)
 	for _, x := range calls {
 		r.try(x)
 	}
 	return errors.Join(r.sum(), left)
+}
+
+// read reads the policy, and the policy with which it is compared, if any.
+func (r *replayed) read(path, against string) (err error) {
+	if against == "" {
+		if r.file, r.tools, err = policyfile.ReadGiven(path); err == nil {
+			r.policy = r.file.Policy
+		}
+		return err
+	}
+	r.heldTo = heldTo{"as under " + against, "planned otherwise than under " + against}
+	a, b, shared, err := policyfile.ReadBoth(path, against)
+	if err != nil {
+		return err
+	}
+	if shared != "" {
+		fmt.Fprintf(r.out, "Only one of the policies has a lock file, so both are read with the pins in %s.\n\n", shared)
+	}
+	r.file, r.tools, r.policy = a.File, a.Tools, a.File.Policy
+	r.otherFile, r.otherTools, r.other = b.File, b.Tools, b.File.Policy
+	return nil
 }
 
 // fixturesFrom reads the calls. If damaged records of the history were skipped, the result "left" is an error that
@@ -170,6 +184,24 @@ func (r *replayed) unknownTools(calls []config.Fixture) error {
 		fmt.Fprintln(r.out)
 	}
 	return nil
+}
+
+// unpinned prints a note about each tool that is not pinned.
+func (r *replayed) unpinned(calls []config.Fixture) {
+	var notes []string
+	for _, x := range calls {
+		note := unpinned(r.file, r.tools, x)
+		if note == "" && r.otherFile != nil {
+			note = unpinned(r.otherFile, r.otherTools, x)
+		}
+		if note != "" && !slices.Contains(notes, note) {
+			notes = append(notes, note)
+			fmt.Fprintf(r.out, "Note: %s\n", note)
+		}
+	}
+	if len(notes) > 0 {
+		fmt.Fprintln(r.out)
+	}
 }
 
 // unknownTool returns nil if one of the policies has the tool. If one of the policies may have the tool, the severity
@@ -301,7 +333,7 @@ func (r *replayed) sum() error {
 
 func fixtureName(x config.Fixture) string {
 	if x.Name != "" {
-		return x.Name
+		return onOneLine(x.Name)
 	}
 	return x.Tool + " " + short(string(x.Args), 100)
 }
@@ -454,6 +486,14 @@ func planned(facts map[string]string) config.Expectation {
 		}
 	}
 	return e
+}
+
+// lineBreaks matches line breaks with the blanks around them.
+var lineBreaks = regexp.MustCompile(`\s*[\r\n]\s*`)
+
+// onOneLine writes a text of the policy or of a fixture on one line. It escapes tabs and other control characters.
+func onOneLine(text string) string {
+	return yamldoc.OnOneLine(lineBreaks.ReplaceAllString(strings.TrimSpace(text), " "))
 }
 
 func short(text string, most int) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 
 	"countersign/agent"
 	"countersign/agent/catalog"
@@ -32,19 +33,20 @@ func Path(given string) (string, error) {
 // Read reads a policy file, and those of its tools that are known without contacting a server. Read accepts only a
 // policy with which the bot would start.
 func Read(path string) (*approvers.Policy, *agent.Registry, error) {
-	file, tools, err := read(path)
+	file, tools, err := read(path, path)
 	if err != nil {
 		return nil, nil, err
 	}
 	return file.Policy, tools, nil
 }
 
-func read(path string) (*config.File, *agent.Registry, error) {
+// read reads a policy file with the pins in the lock file beside another policy file.
+func read(path, pinned string) (*config.File, *agent.Registry, error) {
 	file, err := check.Read(path)
 	if err != nil {
 		return nil, nil, cli.Misused("the policy can't be used:\n%w", err)
 	}
-	tools, err := catalog.Offline(file, path)
+	tools, err := catalog.Offline(file, pinned)
 	if err := withTools(file, tools, err); err != nil {
 		return nil, nil, err
 	}
@@ -90,7 +92,40 @@ func ReadGiven(given string) (*config.File, *agent.Registry, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return read(path)
+	return read(path, path)
+}
+
+// Given is a policy file of a command, with the tools that are known without contacting a server.
+type Given struct {
+	File  *config.File
+	Tools *agent.Registry
+}
+
+// ReadBoth reads two policy files that a command compares. If only one of them has a lock file, ReadBoth uses its pins
+// for both files, because otherwise equal policies would differ. The result named shared is then the path of this lock
+// file.
+func ReadBoth(given, against string) (a, b Given, shared string, err error) {
+	path, err := Path(given)
+	if err != nil {
+		return a, b, "", err
+	}
+	pinned, otherPinned := path, against
+	switch has, otherHas := hasLock(path), hasLock(against); {
+	case has && !otherHas:
+		otherPinned, shared = path, pins.Beside(path)
+	case !has && otherHas:
+		pinned, shared = against, pins.Beside(against)
+	}
+	if a.File, a.Tools, err = read(path, pinned); err != nil {
+		return a, b, "", err
+	}
+	b.File, b.Tools, err = read(against, otherPinned)
+	return a, b, shared, err
+}
+
+func hasLock(policy string) bool {
+	_, err := os.Lstat(pins.Beside(policy))
+	return err == nil
 }
 
 // Misconfigured adds the exit code of a wrong configuration to errors about the policy's tool sources and the lock
