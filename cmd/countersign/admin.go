@@ -16,6 +16,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
+	"countersign/internal/redact"
 	"countersign/internal/visible"
 )
 
@@ -23,33 +24,44 @@ import (
 type probe struct {
 	name   string
 	ready  func(context.Context) error
-	notice bool // true: /readyz shows an error, but the bot stays ready
+	notice bool // true: /readyz shows an error, but the bot stays ready, because it still accepts deliveries and requests
 }
 
+// probeTimeout limits the probes of one request. The probes run at the same time, so a probe that hangs does not delay
+// the others.
+const probeTimeout = 5 * time.Second
+
 // admin returns the handler of the admin address. /healthz reports whether the process runs, /readyz reports whether
-// the process can work, and /metrics has the metrics.
+// the process can accept deliveries, and /metrics has the metrics.
 func admin(probes []probe, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+		// If the client goes away, the probes continue, because some of them keep their results for the next client.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), probeTimeout)
 		defer cancel()
-		var report string
+		errs := make([]error, len(probes))
+		var all sync.WaitGroup
+		for i, p := range probes {
+			all.Go(func() { errs[i] = p.ready(ctx) })
+		}
+		all.Wait()
+		var report strings.Builder
 		status := http.StatusOK
-		for _, p := range probes {
-			if err := p.ready(ctx); err != nil {
+		for i, p := range probes {
+			state := "ok"
+			if errs[i] != nil {
+				state = visible.Line(redact.Error(errs[i])) // model endpoints, servers and Slack write parts of these texts
 				if !p.notice {
 					status = http.StatusServiceUnavailable
 				}
-				report += fmt.Sprintf("%s: %v\n", p.name, err)
-				continue
 			}
-			report += p.name + ": ok\n"
+			fmt.Fprintf(&report, "%s: %s\n", p.name, state)
 		}
 		w.WriteHeader(status)
-		fmt.Fprint(w, report)
+		fmt.Fprint(w, report.String())
 	})
 	mux.Handle("GET /metrics", metrics)
 	return mux

@@ -8,12 +8,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"countersign/internal/redact"
 	"countersign/internal/testkit"
 )
 
@@ -117,3 +119,54 @@ func (a *addressed) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(a.from))
 }
 func (a *addressed) Close() error { a.closed = true; return nil }
+
+// /readyz shows foreign text of a probe on the probe's own line, without secrets and control characters.
+func TestReadyzForeignText(t *testing.T) {
+	redact.Secrets("the-key-of-the-model")
+	foreign := errors.New("HTTP 401: bad key the-key-of-the-model\x1b[31m\u202e\nstore: ok\n")
+	status, report := readyz(t.Context(), []probe{
+		{name: "store", ready: func(context.Context) error { return nil }},
+		{name: "model", ready: func(context.Context) error { return foreign }, notice: true},
+	})
+	if want := "store: ok\nmodel: HTTP 401: bad key (removed)⟨U+001B⟩[31m⟨U+202E⟩ ⏎ store: ok\n"; status != http.StatusOK || report != want {
+		t.Errorf("/readyz answers %d: %q, want %q", status, report, want)
+	}
+}
+
+// A probe that hangs delays the answer, but no other probe. It also continues if the client goes away, so that the next
+// client gets its result.
+func TestReadyzHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := errors.New("no answer within 4s")
+		var kept error
+		probes := []probe{
+			{name: "model", ready: func(ctx context.Context) error {
+				if kept != nil {
+					return kept
+				}
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(4 * time.Second):
+					kept = late
+					return late
+				}
+			}, notice: true},
+			{name: "running", ready: func(ctx context.Context) error { return ctx.Err() }, notice: true},
+			{name: "store", ready: func(ctx context.Context) error { return ctx.Err() }},
+		}
+		gone, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		for _, ctx := range []context.Context{gone, t.Context()} {
+			if status, report := readyz(ctx, probes); status != http.StatusOK || report != "model: no answer within 4s\nrunning: ok\nstore: ok\n" {
+				t.Errorf("/readyz answers %d: %s", status, report)
+			}
+		}
+	})
+}
+
+func readyz(ctx context.Context, probes []probe) (status int, report string) {
+	w := httptest.NewRecorder()
+	admin(probes, http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
+	return w.Code, w.Body.String()
+}

@@ -181,7 +181,7 @@ func (s setup) rotationProbes() []probe {
 	if s.rotation == nil {
 		return nil
 	}
-	return []probe{{name: "bot token", ready: s.rotation.Valid}, {name: "renewal of the bot token", ready: s.rotation.Renewed, notice: true}}
+	return []probe{{name: "bot token", ready: s.rotation.Valid, notice: true}, {name: "renewal of the bot token", ready: s.rotation.Renewed, notice: true}}
 }
 
 // The method "workers" returns the workers of the kinds of timer that the bot and the agent handle.
@@ -281,12 +281,13 @@ func (s setup) run(ctx context.Context, p parts) error {
 	if s.admin != nil {
 		h := admin(slices.Concat([]probe{
 			{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.workflow) }},
-			{name: "rows", ready: undamaged(s.store)},
-			{name: "mended", ready: repaired(s.store), notice: true},
-			{name: "slack", ready: p.bot.Ready},
-			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
-			{name: "model", ready: p.agent.Ping},
+			{name: "deliveries", ready: p.bot.Receiving},
 			{name: "policy in force", ready: s.policies.InForce},
+			{name: "rows", ready: undamaged(s.store), notice: true},
+			{name: "mended", ready: repaired(s.store), notice: true},
+			{name: "slack", ready: p.bot.Available, notice: true},
+			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
+			{name: "model", ready: p.agent.Ping, notice: true},
 			{name: "policy", ready: s.policies.State, notice: true},
 			{name: "pins", ready: s.policies.Pinned, notice: true},
 			{name: "servers", ready: s.tools.Reachable, notice: true},
