@@ -97,7 +97,7 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 				return err
 			}
 			var left error
-			err = cli.ToFile(cmd, file, func(out io.Writer) error {
+			err = task.ToFile(cmd, file, func(out io.Writer) error {
 				written := &cli.Output{W: out}
 				err := exportTask.Do(cmd.Context(), o, nil, written)
 				if cli.Code(err) == cli.ExitNo && (written.Written > 0 || o.Filter.Chain == "") { // the readable records were written
@@ -199,7 +199,7 @@ of requests. If a check fails, the page says which one, and the command exits wi
 			}
 			o := audit.EvidenceOptions{Requests: requests, Keys: trusted.Keys, Own: trusted.Own}
 			var fault error
-			err := cli.ToFile(cmd, file, func(out io.Writer) error {
+			err := task.ToFile(cmd, file, func(out io.Writer) error {
 				page := &cli.Output{W: out}
 				err := evidenceTask.Do(cmd.Context(), o, nil, page)
 				if page.Written > 0 && cli.Code(err) == cli.ExitNo { // the page is complete, but the history is not
