@@ -127,7 +127,7 @@ type filterFlags struct {
 func (f *filterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.request, "request", "", "only this request's records (or this execution's, where nobody was asked)")
 	flags.StringVar(&f.tool, "tool", "", "only records about this tool")
-	flags.StringVar(&f.actor, "actor", "", "only actions of this person: a Slack user id, operator:LOGIN, caller:NAME, or bot")
+	flags.StringVar(&f.actor, "actor", "", "only actions of this person, and calls that the person asked for: a Slack user id, operator:LOGIN, caller:NAME, or bot")
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only records of these kinds, such as decided,executing; docs/audit.md lists them")
 	flags.StringVar(&f.since, "since", "", "only from this time on: 2026-11-01, 2026-11-01T08:00:00Z, or 24h or 30d for the last hours or days")
 	flags.StringVar(&f.until, "until", "", "only before this time")
