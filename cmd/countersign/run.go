@@ -306,10 +306,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		}
 		g.Go(func() error { return serveOn(ctx, door, limitConnections(s.gateway, gateway.MaxConnections)) })
 	}
-	if s.control != nil {
-		r := newControlServer(s.storePath, s.audit, s.store, p.workflow, s.log)
-		g.Go(func() error { return r.serve(ctx, s.control) })
-	}
+	endControl := s.serveControl(ctx, g, p)
 	ended := make(chan error, 1)
 	go func() { ended <- g.Wait() }()
 	var err error
@@ -329,6 +326,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	if waited := p.agent.Wait(late); waited != nil {
 		s.log.WarnContext(ctx, "a tool was still running when the process ended; the next start determines the outcome")
 	}
+	endControl()
 	if p.sealer != nil {
 		if own, leave, ok := s.ownReplica().Enter(late, sealingJob); ok {
 			p.sealer.Finish(own)
@@ -342,6 +340,33 @@ func (s setup) run(ctx context.Context, p parts) error {
 		return cli.CouldNot("the bot has stopped: %w", err)
 	}
 	return err
+}
+
+// serveControl serves the control socket until the returned function is called. While a stopping bot waits for tools,
+// operators can still list what waits, and interrupt the tools with a pause. If the server fails, so does the group.
+func (s setup) serveControl(ctx context.Context, g *errgroup.Group, p parts) (end func()) {
+	if s.control == nil {
+		return func() {}
+	}
+	r := newControlServer(s.storePath, s.audit, s.store, p.workflow, s.log)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	failed, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed <- r.serve(serving, s.control)
+	}()
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+		}
+	})
+	return func() {
+		stop()
+		<-ended
+	}
 }
 
 // Only one replica at a time does each of these jobs. That replica also handles its own shares of the timers.
