@@ -257,7 +257,7 @@ func listen(what, setting, addr string) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &unknown) && !strings.HasPrefix(unknown.Err, "unknown port"): // soon after the machine's start, a network may not be up
 		return nil, cli.CouldNot("%s can't listen on %q: it is not an address of this machine now (%w). Start it again when the network is up, or choose another address with %s", what, addr, err, setting)
 	case errors.As(err, &malformed), errors.As(err, &unknown):
-		return nil, cli.Misused("%s can't listen on %q: it is not an address (%w). Write HOST:PORT with %s, such as 127.0.0.1:8484", what, addr, err, setting)
+		return nil, cli.Misused("%s can't listen on %q: it is not an address of this machine (%w). Write HOST:PORT with %s, such as 127.0.0.1:8484", what, addr, err, setting)
 	}
 	return nil, cli.CouldNot("%s can't listen on %s: %w. Choose another address with %s", what, addr, err, setting)
 }

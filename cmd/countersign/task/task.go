@@ -86,7 +86,7 @@ func (t Task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 			return t.beside(ctx, env, o, in, out)
 		}
 		if time.Now().After(end) {
-			return cli.CouldNot("%w. It does not answer at %s either. If it is a bot that is starting or stopping, wait; otherwise set COUNTERSIGN_CONTROL as serve has it", err, env.Control)
+			return cli.CouldNot("%w. It does not answer at %s either: set COUNTERSIGN_CONTROL as serve has it, or wait if it is a bot that is starting or stopping", err, env.Control)
 		}
 		select { // another command or a starting bot may hold the store
 		case <-ctx.Done():
