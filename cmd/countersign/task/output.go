@@ -29,10 +29,13 @@ func ToFile(cmd *cobra.Command, path string, write func(io.Writer) error) error 
 
 // NotOfBot returns an error if the environment names the file at a path as one of the bot's files.
 func NotOfBot(path string) error {
-	env, err := config.ReadEnv(config.Offline)
-	if err != nil {
-		return nil // a command that needs the environment reports the error
+	if env, err := config.ReadEnv(config.Offline); err == nil { // a command that needs the environment reports the error
+		return notIn(env, path)
 	}
+	return nil
+}
+
+func notIn(env config.Env, path string) error {
 	files := map[string]string{
 		env.Store.Path: "the store itself", env.Store.Path + ".crashes": "the bot's record of crashes", env.Audit.Key: "the key that signs the history",
 		env.Audit.Heads: "the file of signed heads", config.ReceiptKeyBeside(env.Store.Path): "the key that signs receipts",
