@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,6 +163,30 @@ func TestReadyzHangs(t *testing.T) {
 			if status, report := readyz(ctx, probes); status != http.StatusOK || report != "model: no answer within 4s\nrunning: ok\nstore: ok\n" {
 				t.Errorf("/readyz answers %d: %s", status, report)
 			}
+		}
+	})
+}
+
+// The bot is ready while the model and the Web API of Slack do not answer, because it can accept deliveries. /readyz says
+// what is wrong: the check of a silent model ends before the time of the request.
+func TestReadyDuringOutages(t *testing.T) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
+		b.within(time.Minute, "the bot is ready", func() bool { return b.ready() == 1 })
+		probes := b.setup.probes(b.bot.parts)
+		var decide []string
+		for _, p := range probes {
+			if !p.notice {
+				decide = append(decide, p.name)
+			}
+		}
+		if want := []string{"store", "deliveries", "policy in force"}; !slices.Equal(decide, want) {
+			t.Errorf("these probes decide whether the bot is ready: %q, want %q", decide, want)
+		}
+		b.model.SetState(testkit.NetworkSilent)
+		b.pass(time.Minute) // an earlier result of the check is not used any more
+		status, report := readyz(b.ctx, probes)
+		if status != http.StatusOK || !strings.Contains(report, "\nmodel: the model's endpoint can't be used: ") || strings.Contains(report, "deadline") {
+			t.Errorf("/readyz answers %d: %s", status, report)
 		}
 	})
 }

@@ -176,6 +176,28 @@ func (s setup) expired() func() {
 	return s.rotation.Expired
 }
 
+// probes returns the probes of /readyz. Only the first ones decide whether the bot is ready.
+func (s setup) probes(p parts) []probe {
+	return slices.Concat([]probe{
+		{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.workflow) }},
+		{name: "deliveries", ready: p.bot.Receiving},
+		{name: "policy in force", ready: s.policies.InForce},
+		{name: "rows", ready: undamaged(s.store), notice: true},
+		{name: "mended", ready: repaired(s.store), notice: true},
+		{name: "slack", ready: p.bot.Available, notice: true},
+		{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
+		{name: "model", ready: p.agent.Ping, notice: true},
+		{name: "policy", ready: s.policies.State, notice: true},
+		{name: "pins", ready: s.policies.Pinned, notice: true},
+		{name: "servers", ready: s.tools.Reachable, notice: true},
+		{name: "running", ready: reportPause(p.workflow), notice: true},
+		{name: "cards", ready: reportUnreached(p.workflow), notice: true},
+		{name: "messages", ready: reportUndelivered(p.workflow), notice: true},
+		{name: "webhooks", ready: reportWebhooks(p.workflow), notice: true},
+		{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
+	}, s.requestProbe(p), s.rotationProbes(), sealProbes(p.sealer))
+}
+
 // rotationProbes returns the probes that say on /readyz whether the bot token is valid, and was renewed in time.
 func (s setup) rotationProbes() []probe {
 	if s.rotation == nil {
@@ -279,24 +301,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		g.Go(func() error { return s.inOneReplica(ctx, sealingJob, p.sealer.Run) })
 	}
 	if s.admin != nil {
-		h := admin(slices.Concat([]probe{
-			{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.workflow) }},
-			{name: "deliveries", ready: p.bot.Receiving},
-			{name: "policy in force", ready: s.policies.InForce},
-			{name: "rows", ready: undamaged(s.store), notice: true},
-			{name: "mended", ready: repaired(s.store), notice: true},
-			{name: "slack", ready: p.bot.Available, notice: true},
-			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
-			{name: "model", ready: p.agent.Ping, notice: true},
-			{name: "policy", ready: s.policies.State, notice: true},
-			{name: "pins", ready: s.policies.Pinned, notice: true},
-			{name: "servers", ready: s.tools.Reachable, notice: true},
-			{name: "running", ready: reportPause(p.workflow), notice: true},
-			{name: "cards", ready: reportUnreached(p.workflow), notice: true},
-			{name: "messages", ready: reportUndelivered(p.workflow), notice: true},
-			{name: "webhooks", ready: reportWebhooks(p.workflow), notice: true},
-			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
-		}, s.requestProbe(p), s.rotationProbes(), sealProbes(p.sealer)), p.metrics.Handler())
+		h := admin(s.probes(p), p.metrics.Handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}
 	if s.gateway != nil {
