@@ -22,8 +22,9 @@ var (
 	ErrModelRefuses = errors.New("the model's endpoint refuses the request")
 )
 
-// pingTimeout limits one check of the endpoint.
-const pingTimeout = 5 * time.Second
+// pingTimeout limits one check of the endpoint. The limit is shorter than that of a request to /readyz, so that /readyz
+// gives the reason.
+const pingTimeout = 4 * time.Second
 
 // pinged is the result of the last check.
 type pinged struct {

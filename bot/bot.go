@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -256,12 +257,13 @@ func (b *Bot) Run(ctx context.Context) error {
 }
 
 // Ready returns nil if the bot can receive from Slack, and Slack answers calls.
-func (b *Bot) Ready(context.Context) error {
-	if err := b.api.Available(); err != nil {
-		return err
-	}
-	return b.transport.Ready()
-}
+func (b *Bot) Ready(ctx context.Context) error { return cmp.Or(b.Available(ctx), b.Receiving(ctx)) }
+
+// Available returns nil if Slack answers the bot's calls.
+func (b *Bot) Available(context.Context) error { return b.api.Available() }
+
+// Receiving returns nil if the bot can receive from Slack.
+func (b *Bot) Receiving(context.Context) error { return b.transport.Ready() }
 
 // Arriving returns an error if the bot is ready, but Slack's requests probably do not arrive.
 func (b *Bot) Arriving() error { return b.transport.Arriving() }

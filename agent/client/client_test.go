@@ -421,3 +421,23 @@ func TestStandardInputOnce(t *testing.T) {
 		}
 	}
 }
+
+// Stdio returns when its context ends, even if the input stays open and silent.
+func TestStdioEnds(t *testing.T) {
+	c, err := client.New("http://127.0.0.1:1", fakegateway.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, open := io.Pipe()
+	defer open.Close()
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- c.Stdio(ctx, in, io.Discard) }()
+	if _, err := io.WriteString(open, "\n"); err != nil { // Stdio reads now
+		t.Fatal(err)
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -18,22 +18,46 @@ import (
 const longestMessage = 16 << 20
 
 // Stdio serves MCP over a pair of streams, and passes the messages to the gateway. Each line of a stream is one
-// message. Stdio returns at the end of the stream in. Stdio then stops waiting for open calls, and does not withdraw
-// their requests. If the connection breaks during a call, Stdio sends the call again. The repetition is safe, because
-// the gateway creates only one request for the call.
+// message. Stdio returns at the end of the stream in, or when ctx ends. Stdio then stops waiting for open calls, and
+// does not withdraw their requests. If the connection breaks during a call, Stdio sends the call again. The repetition
+// is safe, because the gateway creates only one request for the call.
 func (c *Client) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	b := &stdio{Client: c, out: out, calls: map[string]context.CancelFunc{}}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, longestMessage)
-	for lines.Scan() && ctx.Err() == nil {
-		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 {
-			b.receive(ctx, bytes.Clone(line))
+	lines, ended := make(chan []byte), make(chan error, 1)
+	go func() { ended <- readLines(ctx, in, lines) }() // a read can't be interrupted, so it may outlast Stdio
+	var err error
+	for open := true; open; {
+		select {
+		case line := <-lines:
+			b.receive(ctx, line)
+		case err = <-ended:
+			open = false
+		case <-ctx.Done():
+			open = false
 		}
 	}
 	stop()
 	b.underWay.Wait()
-	return errors.Join(lines.Err(), b.err)
+	return errors.Join(err, b.err)
+}
+
+// readLines sends the lines of a stream that are not empty, until the stream or ctx ends.
+func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
+	scanner := bufio.NewScanner(in)
+	scanner.Buffer(nil, longestMessage)
+	for scanner.Scan() {
+		line := bytes.TrimSpace(scanner.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		select {
+		case lines <- bytes.Clone(line):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return scanner.Err()
 }
 
 // stdio is the state of one call of Stdio.

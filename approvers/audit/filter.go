@@ -17,7 +17,7 @@ import (
 type Filter struct {
 	Chain string    // a request's id, or the name of another chain
 	Tool  string    // records of chains about this tool
-	Actor string    // the person: U0002, T0001/U0002, operator:LOGIN, or bot
+	Actor string    // who acted, or asked for the call: U0002, T0001/U0002, operator:LOGIN, caller:NAME, or bot
 	Kinds []string  // decided, executing, …
 	Since time.Time // records from this time on
 	Until time.Time // records before this time
@@ -33,7 +33,12 @@ func (f Filter) takes(r approvers.AuditRecord) bool {
 	case f.Actor == "bot":
 		return r.Actor == ""
 	}
-	return f.Actor == "" || f.Actor == string(r.Actor) || f.Actor == r.Actor.User()
+	return f.Actor == "" || f.isActor(r.Actor) || f.isActor(approvers.PersonID(r.Facts["asker"])) ||
+		slices.ContainsFunc(strings.Split(r.Facts["requesters"], ","), func(who string) bool { return f.isActor(approvers.PersonID(who)) })
+}
+
+func (f Filter) isActor(who approvers.PersonID) bool {
+	return f.Actor == string(who) || f.Actor == who.User()
 }
 
 // The function reports whether a chain is about a tool.

@@ -16,6 +16,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/approvers/workflow/settings"
 	"countersign/cmd/countersign/cli"
+	"countersign/internal/redact"
 	"countersign/internal/visible"
 )
 
@@ -23,33 +24,44 @@ import (
 type probe struct {
 	name   string
 	ready  func(context.Context) error
-	notice bool // true: /readyz shows an error, but the bot stays ready
+	notice bool // true: /readyz shows an error, but the bot stays ready, because it still accepts deliveries and requests
 }
 
+// probeTimeout limits the probes of one request. The probes run at the same time, so a probe that hangs does not delay
+// the others.
+const probeTimeout = 5 * time.Second
+
 // admin returns the handler of the admin address. /healthz reports whether the process runs, /readyz reports whether
-// the process can work, and /metrics has the metrics.
+// the process can accept deliveries, and /metrics has the metrics.
 func admin(probes []probe, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+		// If the client goes away, the probes continue, because some of them keep their results for the next client.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), probeTimeout)
 		defer cancel()
-		var report string
+		errs := make([]error, len(probes))
+		var all sync.WaitGroup
+		for i, p := range probes {
+			all.Go(func() { errs[i] = p.ready(ctx) })
+		}
+		all.Wait()
+		var report strings.Builder
 		status := http.StatusOK
-		for _, p := range probes {
-			if err := p.ready(ctx); err != nil {
+		for i, p := range probes {
+			state := "ok"
+			if errs[i] != nil {
+				state = visible.Line(redact.Error(errs[i])) // model endpoints, servers and Slack write parts of these texts
 				if !p.notice {
 					status = http.StatusServiceUnavailable
 				}
-				report += fmt.Sprintf("%s: %v\n", p.name, err)
-				continue
 			}
-			report += p.name + ": ok\n"
+			fmt.Fprintf(&report, "%s: %s\n", p.name, state)
 		}
 		w.WriteHeader(status)
-		fmt.Fprint(w, report)
+		fmt.Fprint(w, report.String())
 	})
 	mux.Handle("GET /metrics", metrics)
 	return mux
@@ -242,7 +254,9 @@ func listen(what, setting, addr string) (net.Listener, error) {
 		return l, nil
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, cli.CouldNot("%s can't listen on %s: another process uses that port. Stop it, or choose another address with %s", what, addr, setting)
-	case errors.As(err, &malformed), errors.As(err, &unknown), errors.Is(err, syscall.EADDRNOTAVAIL):
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &unknown) && !strings.HasPrefix(unknown.Err, "unknown port"): // soon after the machine's start, a network may not be up
+		return nil, cli.CouldNot("%s can't listen on %q: it is not an address of this machine now (%w). Start it again when the network is up, or choose another address with %s", what, addr, err, setting)
+	case errors.As(err, &malformed), errors.As(err, &unknown):
 		return nil, cli.Misused("%s can't listen on %q: it is not an address of this machine (%w). Write HOST:PORT with %s, such as 127.0.0.1:8484", what, addr, err, setting)
 	}
 	return nil, cli.CouldNot("%s can't listen on %s: %w. Choose another address with %s", what, addr, err, setting)

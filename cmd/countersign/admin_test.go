@@ -8,12 +8,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"countersign/internal/redact"
 	"countersign/internal/testkit"
 )
 
@@ -117,3 +121,78 @@ func (a *addressed) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(a.from))
 }
 func (a *addressed) Close() error { a.closed = true; return nil }
+
+// /readyz shows foreign text of a probe on the probe's own line, without secrets and control characters.
+func TestReadyzForeignText(t *testing.T) {
+	redact.Secrets("the-key-of-the-model")
+	foreign := errors.New("HTTP 401: bad key the-key-of-the-model\x1b[31m\u202e\nstore: ok\n")
+	status, report := readyz(t.Context(), []probe{
+		{name: "store", ready: func(context.Context) error { return nil }},
+		{name: "model", ready: func(context.Context) error { return foreign }, notice: true},
+	})
+	if want := "store: ok\nmodel: HTTP 401: bad key (removed)⟨U+001B⟩[31m⟨U+202E⟩ ⏎ store: ok\n"; status != http.StatusOK || report != want {
+		t.Errorf("/readyz answers %d: %q, want %q", status, report, want)
+	}
+}
+
+// A probe that hangs delays the answer, but no other probe. It also continues if the client goes away, so that the next
+// client gets its result.
+func TestReadyzHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := errors.New("no answer within 4s")
+		var kept error
+		probes := []probe{
+			{name: "model", ready: func(ctx context.Context) error {
+				if kept != nil {
+					return kept
+				}
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(4 * time.Second):
+					kept = late
+					return late
+				}
+			}, notice: true},
+			{name: "running", ready: func(ctx context.Context) error { return ctx.Err() }, notice: true},
+			{name: "store", ready: func(ctx context.Context) error { return ctx.Err() }},
+		}
+		gone, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		for _, ctx := range []context.Context{gone, t.Context()} {
+			if status, report := readyz(ctx, probes); status != http.StatusOK || report != "model: no answer within 4s\nrunning: ok\nstore: ok\n" {
+				t.Errorf("/readyz answers %d: %s", status, report)
+			}
+		}
+	})
+}
+
+// The bot is ready while the model and the Web API of Slack do not answer, because it can accept deliveries. /readyz says
+// what is wrong: the check of a silent model ends before the time of the request.
+func TestReadyDuringOutages(t *testing.T) {
+	inFakedTime(t, nil, func(b *synctestHarness) {
+		b.within(time.Minute, "the bot is ready", func() bool { return b.ready() == 1 })
+		probes := b.setup.probes(b.bot.parts)
+		var decide []string
+		for _, p := range probes {
+			if !p.notice {
+				decide = append(decide, p.name)
+			}
+		}
+		if want := []string{"store", "deliveries", "policy in force"}; !slices.Equal(decide, want) {
+			t.Errorf("these probes decide whether the bot is ready: %q, want %q", decide, want)
+		}
+		b.model.SetState(testkit.NetworkSilent)
+		b.pass(time.Minute) // an earlier result of the check is not used any more
+		status, report := readyz(b.ctx, probes)
+		if status != http.StatusOK || !strings.Contains(report, "\nmodel: the model's endpoint can't be used: ") || strings.Contains(report, "deadline") {
+			t.Errorf("/readyz answers %d: %s", status, report)
+		}
+	})
+}
+
+func readyz(ctx context.Context, probes []probe) (status int, report string) {
+	w := httptest.NewRecorder()
+	admin(probes, http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
+	return w.Code, w.Body.String()
+}

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"countersign/approvers/workflow"
@@ -95,6 +97,10 @@ func newToken() string {
 // printClient prints a token, and the lines of the policy file that accept this token.
 func printClient(out io.Writer, name, token string) {
 	sum := sha256.Sum256([]byte(token))
+	key := name
+	if quoted, err := yaml.Marshal(name); err == nil { // YAML reads names such as 123 and true as other types
+		key = strings.TrimSpace(string(quoted))
+	}
 	fmt.Fprintf(out, `The token of %s, which is shown only now:
 
   %s
@@ -107,5 +113,5 @@ clients:
     agent: support
     owner: U0123ABCD
     tools: [issue_refund]
-`, name, token, name, hex.EncodeToString(sum[:]))
+`, name, token, key, hex.EncodeToString(sum[:]))
 }

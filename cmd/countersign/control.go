@@ -66,7 +66,7 @@ func (r *controlServer) attend(ctx context.Context, uid int, c control.Call) err
 		return cli.Misused("the bot that answers here holds another store, %s: set COUNTERSIGN_CONTROL to the socket of the bot that holds %s", r.path, c.Store)
 	}
 	if r.held != nil && !all[i].RunsWhileHeld() {
-		return cli.CouldNot("the bot is held: %w", r.held.why)
+		return task.HeldError(r.held.why)
 	}
 	who := cli.Operator(uid)
 	r.log.InfoContext(ctx, "a task was received at the control socket", "task", c.Task, "operator", who.Login())

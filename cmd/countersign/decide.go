@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,17 +176,15 @@ func notDecided(err error, id string) error {
 	}
 	switch denied.Code {
 	case approvers.DeniedNotFound:
-		return cli.AnswerNo("there is no request or run %s; `countersign pending` lists those that wait", id)
+		return cli.AnswerNo("there is no request %s; `countersign pending` lists those that wait", id)
 	case approvers.DeniedResolved:
 		by := ""
 		if denied.By != "" {
 			by = " by " + visible.Line(string(denied.By))
 		}
-		return cli.AnswerNo("nothing was decided: it was settled before%s, at %s (%s)", by, cli.Moment(denied.At), cmp.Or(string(denied.State), "reported"))
+		return cli.AnswerNo("nothing was decided: it was settled before%s, at %s (%s)", by, cli.Moment(denied.At), denied.State)
 	case approvers.DeniedStarted:
 		return cli.AnswerNo("nothing was decided: its run has started; `countersign pending %s` shows its outcome", id)
-	case approvers.DeniedUnfinished:
-		return cli.AnswerNo("nothing was reported: %s is running, or the bot has yet to run it. `countersign pending` lists it if its outcome is unknown", id)
 	case approvers.DeniedLate:
 		return cli.AnswerNo("nothing was decided: its time ended at %s", cli.Moment(denied.At))
 	case approvers.DeniedStale:

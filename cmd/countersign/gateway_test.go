@@ -29,6 +29,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"countersign/agent/gateway"
+	"countersign/config/check"
 	"countersign/internal/demo/workspaceclient"
 	"countersign/internal/testkit/npm"
 	"countersign/internal/testkit/pgserver"
@@ -620,6 +621,24 @@ func TestClientAdd(t *testing.T) {
 	found := regexp.MustCompile(`(?s)\n  (cs_[\w-]{43})\n.*\n  ci:\n    token: "sha256:([0-9a-f]{64})"`).FindStringSubmatch(out.String())
 	if found == nil || tokenHash(found[1]) != found[2] {
 		t.Errorf("it printed %s", out.String())
+	}
+}
+
+// A policy with the printed lines is valid, also if YAML could read the client's name as another type.
+func TestClientAddQuotes(t *testing.T) {
+	for _, name := range []string{"ci", "123", "true", "0x1F", "null", "1e3", "-", "_", "1_000", "no", "0o17", "-5"} {
+		var out bytes.Buffer
+		printClient(&out, name, newToken())
+		_, lines, _ := strings.Cut(out.String(), "\nclients:\n")
+		file, err := check.Parse("countersign.yaml", []byte(`version: 1
+tools: {issue_refund: {risk: high}}
+approvers: {lead: {title: Lead, members: [U0002], max_risk: critical, can_approve: ["*"]}}
+agents: {support: {channels: ["#support"], prompt: Help., tools: ["*"]}}
+clients:
+`+lines))
+		if err != nil || len(file.Policy.Clients) != 1 {
+			t.Errorf("%s: %v\n%s", name, err, lines)
+		}
 	}
 }
 

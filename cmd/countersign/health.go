@@ -24,7 +24,7 @@ func healthCommand() *cobra.Command {
 		Use:   "health",
 		Short: "Asks the running bot whether it lives, for a container's health check",
 		Long: `Asks /healthz at COUNTERSIGN_ADMIN_ADDR whether the bot's process lives. With --ready it asks /readyz whether the bot can
-work, and prints what it says. The exit code is 0 if so, 1 if not, and 3 if nobody answers.`,
+accept deliveries and requests, and prints a line for each of its parts. The exit code is 0 if so, 1 if not, and 3 if nobody answers.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			env, err := config.ReadEnv(config.Offline)
@@ -38,7 +38,7 @@ work, and prints what it says. The exit code is 0 if so, 1 if not, and 3 if nobo
 			return health(cmd.Context(), cmd.OutOrStdout(), env.AdminAddr, path)
 		},
 	}
-	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether the bot can work")
+	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether the bot can accept deliveries and requests, and what is wrong with its parts")
 	return cmd
 }
 

@@ -10,6 +10,7 @@ import (
 	"countersign/approvers"
 	"countersign/bot"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/task"
 	"countersign/config"
 )
 
@@ -38,7 +39,7 @@ With --transport http it needs the public address at which Slack reaches the bot
 			if err != nil {
 				return err
 			}
-			return cli.ToFile(cmd, file, func(w io.Writer) error {
+			return task.ToFile(cmd, file, func(w io.Writer) error {
 				_, err := w.Write(text)
 				return err
 			})

@@ -71,6 +71,8 @@ func TestOldStoreIsHeld(t *testing.T) {
 			m.exits(cli.ExitUsage, "audit", "accept-loss", "--head", number)
 			if stopped {
 				m.ok(m.bot.end(syscall.SIGTERM))
+				m.exits(cli.ExitFailed, "decide", "req_x", "reject", "--reason", "checked")
+				m.exits(cli.ExitDone, "store", "check")
 			}
 			out := m.exits(cli.ExitDone, "audit", "accept-loss", "--head", number, "--reason", "it is lost")
 			if !strings.Contains(out, m.store+".heads.replaced-") {

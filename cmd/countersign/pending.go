@@ -115,7 +115,7 @@ type pending struct {
 	Now      time.Time       `json:"now"`
 	Paused   *settings.Pause `json:"paused,omitempty"` // nil: not paused
 	Requests []waitingCall   `json:"requests"`
-	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome
+	Unknown  []unknownRun    `json:"unknown"` // runs with an unknown outcome; or, in any state, the run with the given id
 	// Refused lists the features that Slack refuses in this workspace.
 	Refused []settings.Refusal `json:"slack_refuses,omitempty"`
 	// Undelivered lists the messages that the bot can't deliver, delete or handle, because Slack refuses a call.
@@ -234,8 +234,13 @@ func (p *pending) readOne(ctx context.Context, wf *workflow.Workflow, id string)
 		switch {
 		case err == nil && e.Request == "":
 			one, err := runOf(r, e)
+			if err != nil {
+				return err
+			}
+			leave, err := r.Timer(store.TimerLeave, e.ID) // exists only while the outcome is unknown
+			one.Until = leave.Due
 			p.Unknown = append(p.Unknown, one)
-			return err
+			return store.IgnoreNotFound(err)
 		case err == nil:
 			id = e.Request
 		case !errors.Is(err, store.ErrNotFound):
@@ -382,15 +387,7 @@ func (p pending) print(out io.Writer, whole bool) {
 		if i > 0 || len(p.Requests) > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s · %s · it is unknown whether it happened\n", u.Execution, visible.Line(u.Tool))
-		fmt.Fprintf(out, "  started %s for %s; the agent is told that the outcome is unknown at %s\n", cli.Moment(u.Started), visible.Line(u.Where), cli.Moment(u.Until))
-		if u.Request != "" {
-			fmt.Fprintf(out, "  of request %s\n", u.Request)
-		}
-		if whole {
-			printArguments(out, []byte(u.Args))
-		}
-		fmt.Fprintf(out, "  once you know: countersign report %s happened|did-not --reason …\n", u.Execution)
+		u.print(out, whole)
 	}
 	trouble := p.Undelivered.lines()
 	switch waits := len(p.Requests)+len(p.Unknown) > 0; {
@@ -406,6 +403,39 @@ func (p pending) print(out io.Writer, whole bool) {
 	}
 	for _, r := range p.Refused {
 		fmt.Fprintf(out, "! Slack refuses %s\n", refusalLine(r))
+	}
+}
+
+// runWords describes the states of a run.
+var runWords = map[approvers.ExecutionState]string{
+	approvers.ExecutionNone: "has not started", approvers.ExecutionExecuting: "is running", approvers.ExecutionSucceeded: "succeeded",
+	approvers.ExecutionFailed: "failed", approvers.ExecutionUnknown: "it is unknown whether it happened",
+}
+
+// print prints a run. If the parameter whole is true, print also prints its arguments and its result.
+func (u unknownRun) print(out io.Writer, whole bool) {
+	fmt.Fprintf(out, "%s · %s · %s\n", u.Execution, visible.Line(u.Tool), runWords[u.State])
+	if u.State != approvers.ExecutionNone {
+		until := ""
+		if !u.Until.IsZero() {
+			until = "; the agent is told that the outcome is unknown at " + cli.Moment(u.Until)
+		}
+		fmt.Fprintf(out, "  started %s for %s%s\n", cli.Moment(u.Started), visible.Line(u.Where), until)
+	}
+	if u.Request != "" {
+		fmt.Fprintf(out, "  of request %s\n", u.Request)
+	}
+	if u.By != "" {
+		fmt.Fprintf(out, "  reported by %s\n", visible.Line(string(u.By)))
+	}
+	if whole {
+		printArguments(out, []byte(u.Args))
+		if u.Result != "" {
+			fmt.Fprintf(out, "Result: %s\n", visible.Line(u.Result))
+		}
+	}
+	if u.State == approvers.ExecutionUnknown {
+		fmt.Fprintf(out, "  once you know: countersign report %s happened|did-not --reason …\n", u.Execution)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,6 +11,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/task"
+	"countersign/internal/visible"
 )
 
 // finding is the outcome of a run as reported by an operator.
@@ -50,8 +52,31 @@ var reportTask = task.Task[finding]{Name: "report", Run: func(ctx context.Contex
 		return err
 	}
 	if err := wf.Runs.Report(ctx, workflow.Click{Who: approvers.Operates(w.Who), Execution: f.Execution, Reason: f.Reason}, f.What); err != nil {
-		return notDecided(err, f.Execution)
+		return notReported(err, f.Execution)
 	}
 	fmt.Fprintf(w.Out, "Reported as %s. Those who were asked are told, and so is the agent.\n", w.Who)
 	return nil
 }}
+
+// notReported returns an error that tells the operator why the bot recorded no report.
+func notReported(err error, id string) error {
+	id = visible.Line(id)
+	var denied *approvers.Denied
+	if !errors.As(err, &denied) {
+		return cli.CouldNot("nothing can be reported now: %w", err)
+	}
+	switch denied.Code {
+	case approvers.DeniedNotFound:
+		return cli.AnswerNo("there is no run %s; `countersign pending` lists the runs whose outcome is unknown", id)
+	case approvers.DeniedUnfinished:
+		return cli.AnswerNo("nothing was reported: %s is running, or the bot has yet to run it. `countersign pending` lists it if its outcome is unknown", id)
+	case approvers.DeniedResolved:
+		if denied.By != "" {
+			return cli.AnswerNo("nothing was reported: %s reported the outcome before, at %s; `countersign pending %s` shows it", visible.Line(string(denied.By)), cli.Moment(denied.At), id)
+		}
+		return cli.AnswerNo("nothing was reported: the run ended at %s; `countersign pending %s` shows its outcome", cli.Moment(denied.At), id)
+	case approvers.DeniedNothing:
+		return cli.AnswerNo("nothing was reported: the agent already has a result, or was told that the outcome is unknown")
+	}
+	return cli.AnswerNo("nothing was reported (%s)", denied.Code)
+}

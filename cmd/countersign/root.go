@@ -35,8 +35,26 @@ countersign them. Try it on this machine with no account:
 		pendingCommand(), decideCommand(), reportCommand(), pauseCommand(), resumeCommand(),
 		storecmd.Backup(), storecmd.Restore(), storecmd.Command(), policycmd.Tools(), clientCommand(), gatewayCommand(), hookcmd.Command("hook"),
 		healthCommand(), versionCommand(), manCommand())
+	cmd.InitDefaultHelpCmd()
+	cmd.InitDefaultCompletionCmd()
+	for _, c := range cmd.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = knownCommand
+		case "completion":
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // Cobra checks only the arguments of a command that runs
+		}
+	}
 	guided(cmd)
 	return cmd
+}
+
+// knownCommand checks the arguments of the command help.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if _, rest, err := cmd.Root().Find(args); err != nil || len(rest) > 0 {
+		return cli.Misused("there is no command %q", strings.Join(args, " "))
+	}
+	return nil
 }
 
 // guided makes every command explain the right usage after wrong usage, because Cobra's own messages only name the

@@ -185,12 +185,34 @@ func (s setup) expired() func() {
 	return s.rotation.Expired
 }
 
+// probes returns the probes of /readyz. Only the first ones decide whether the bot is ready.
+func (s setup) probes(p parts) []probe {
+	return slices.Concat([]probe{
+		{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.workflow) }},
+		{name: "deliveries", ready: p.bot.Receiving},
+		{name: "policy in force", ready: s.policies.InForce},
+		{name: "rows", ready: undamaged(s.store), notice: true},
+		{name: "mended", ready: repaired(s.store), notice: true},
+		{name: "slack", ready: p.bot.Available, notice: true},
+		{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
+		{name: "model", ready: p.agent.Ping, notice: true},
+		{name: "policy", ready: s.policies.State, notice: true},
+		{name: "pins", ready: s.policies.Pinned, notice: true},
+		{name: "servers", ready: s.tools.Reachable, notice: true},
+		{name: "running", ready: reportPause(p.workflow), notice: true},
+		{name: "cards", ready: reportUnreached(p.workflow), notice: true},
+		{name: "messages", ready: reportUndelivered(p.workflow), notice: true},
+		{name: "webhooks", ready: reportWebhooks(p.workflow), notice: true},
+		{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
+	}, s.requestProbe(p), s.rotationProbes(), sealProbes(p.sealer))
+}
+
 // rotationProbes returns the probes that say on /readyz whether the bot token is valid, and was renewed in time.
 func (s setup) rotationProbes() []probe {
 	if s.rotation == nil {
 		return nil
 	}
-	return []probe{{name: "bot token", ready: s.rotation.Valid}, {name: "renewal of the bot token", ready: s.rotation.Renewed, notice: true}}
+	return []probe{{name: "bot token", ready: s.rotation.Valid, notice: true}, {name: "renewal of the bot token", ready: s.rotation.Renewed, notice: true}}
 }
 
 // The method "workers" returns the workers of the kinds of timer that the bot and the agent handle.
@@ -288,23 +310,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		g.Go(func() error { return s.inOneReplica(ctx, sealingJob, p.sealer.Run) })
 	}
 	if s.admin != nil {
-		h := admin(slices.Concat([]probe{
-			{name: "store", ready: func(ctx context.Context) error { return takesWrites(ctx, p.workflow) }},
-			{name: "rows", ready: undamaged(s.store)},
-			{name: "mended", ready: repaired(s.store), notice: true},
-			{name: "slack", ready: p.bot.Ready},
-			{name: "refused by Slack", ready: refusedBySlack(p.workflow), notice: true},
-			{name: "model", ready: p.agent.Ping},
-			{name: "policy in force", ready: s.policies.InForce},
-			{name: "policy", ready: s.policies.State, notice: true},
-			{name: "pins", ready: s.policies.Pinned, notice: true},
-			{name: "servers", ready: s.tools.Reachable, notice: true},
-			{name: "running", ready: reportPause(p.workflow), notice: true},
-			{name: "cards", ready: reportUnreached(p.workflow), notice: true},
-			{name: "messages", ready: reportUndelivered(p.workflow), notice: true},
-			{name: "webhooks", ready: reportWebhooks(p.workflow), notice: true},
-			{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
-		}, s.requestProbe(p), s.rotationProbes(), sealProbes(p.sealer)), p.metrics.Handler())
+		h := admin(s.probes(p), p.metrics.Handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
 	}
 	if s.gateway != nil {
@@ -314,10 +320,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 		}
 		g.Go(func() error { return serveOn(ctx, door, limitConnections(s.gateway, gateway.MaxConnections)) })
 	}
-	if s.control != nil {
-		r := newControlServer(s.storePath, s.audit, s.store, p.workflow, s.log)
-		g.Go(func() error { return r.serve(ctx, s.control) })
-	}
+	endControl := s.serveControl(ctx, g, p)
 	ended := make(chan error, 1)
 	go func() { ended <- g.Wait() }()
 	var err error
@@ -337,6 +340,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	if waited := p.agent.Wait(late); waited != nil {
 		s.log.WarnContext(ctx, "a tool was still running when the process ended; the next start determines the outcome")
 	}
+	endControl()
 	if p.sealer != nil {
 		if own, leave, ok := s.ownReplica().Enter(late, sealingJob); ok {
 			p.sealer.Finish(own)
@@ -350,6 +354,33 @@ func (s setup) run(ctx context.Context, p parts) error {
 		return cli.CouldNot("the bot has stopped: %w", err)
 	}
 	return err
+}
+
+// serveControl serves the control socket until the returned function is called. While a stopping bot waits for tools,
+// operators can still list what waits, and interrupt the tools with a pause. If the server fails, so does the group.
+func (s setup) serveControl(ctx context.Context, g *errgroup.Group, p parts) (end func()) {
+	if s.control == nil {
+		return func() {}
+	}
+	r := newControlServer(s.storePath, s.audit, s.store, p.workflow, s.log)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	failed, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed <- r.serve(serving, s.control)
+	}()
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+		}
+	})
+	return func() {
+		stop()
+		<-ended
+	}
 }
 
 // Only one replica at a time does each of these jobs. That replica also handles its own shares of the timers.

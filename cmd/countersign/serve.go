@@ -277,7 +277,8 @@ func gated(p *approvers.Policy, tools *agent.Registry) []string {
 }
 
 // reach checks once whether Slack and the model can be used. Therefore a wrong token causes a clear error at the start.
-// If requests are waiting, an unreachable model does not prevent the start, because decisions don't need the model.
+// If requests are waiting, a model that is unreachable or refuses the key does not prevent the start, because decisions
+// don't need the model.
 func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if err := p.bot.Check(ctx); err != nil {
 		if errors.Is(err, bot.ErrToken) {
@@ -286,9 +287,6 @@ func reach(ctx context.Context, p parts, log *slog.Logger) error {
 		return cli.CouldNot("%w", err)
 	}
 	err := p.agent.Ping(ctx)
-	if errors.Is(err, agent.ErrModelKey) {
-		return cli.Misused("%w", err)
-	}
 	if err == nil {
 		return nil
 	}
@@ -296,7 +294,11 @@ func reach(ctx context.Context, p parts, log *slog.Logger) error {
 	if failed != nil {
 		return failed
 	}
-	if !waiting {
+	switch {
+	case waiting:
+	case errors.Is(err, agent.ErrModelKey):
+		return cli.Misused("%w", err)
+	default:
 		return cli.CouldNot("%w. Check OPENAI_BASE_URL, OPENAI_API_KEY and the network", err)
 	}
 	log.ErrorContext(ctx, "the model can't be used now; requests can be decided, and the bot answers when the model works again: check OPENAI_BASE_URL, OPENAI_API_KEY and the network", "error", err)

@@ -5,7 +5,21 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"countersign/cmd/countersign/cli"
 )
+
+// Wrong usage of the commands that Cobra adds also ends with the exit code for wrong usage.
+func TestWrongUsageOfHelp(t *testing.T) {
+	for args, want := range map[string]int{
+		"help frobnicate": cli.ExitUsage, "help audit frobnicate": cli.ExitUsage, "completion foo": cli.ExitUsage,
+		"help": cli.ExitDone, "help audit list": cli.ExitDone, "completion": cli.ExitDone, "completion bash": cli.ExitDone,
+	} {
+		if _, err := runCommand(t, strings.Fields(args)...); cli.Code(err) != want {
+			t.Errorf("%s: %v (exit %d), want exit %d", args, err, cli.Code(err), want)
+		}
+	}
+}
 
 // If a command that takes arguments refuses the given arguments, the error has an example of a valid call.
 func TestWrongArguments(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint/rules"
 	"helm.sh/helm/v3/pkg/lint/support"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -191,6 +192,7 @@ func TestPods(t *testing.T) {
 			}
 		}
 		areRead(t, env)
+		socketIsSafe(t, name, env["COUNTERSIGN_CONTROL"], pod)
 		text := files["workload.yaml"]
 		for _, line := range []string{
 			"runAsNonRoot: true", "readOnlyRootFilesystem: true", "allowPrivilegeEscalation: false", "drop: [ALL]", "automountServiceAccountToken: false", "enableServiceLinks: false",
@@ -203,6 +205,19 @@ func TestPods(t *testing.T) {
 		if kind, budget := strings.Contains(text, "kind: StatefulSet"), strings.Contains(text, "kind: PodDisruptionBudget"); kind == budget {
 			t.Errorf("%s: a StatefulSet %t, and a budget %t", name, kind, budget)
 		}
+	}
+}
+
+// socketIsSafe checks that the control socket is in a folder that the bot makes in an emptyDir. The bot refuses a folder
+// that is a volume itself, because the pod's fsGroup can write to it. In a persistent volume, Kubernetes may also change
+// the mode of the folder and of the socket.
+func socketIsSafe(t *testing.T, name, socket string, pod corev1.PodSpec) {
+	t.Helper()
+	parent := filepath.Dir(filepath.Dir(socket))
+	mounts := pod.Containers[0].VolumeMounts
+	i := slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == parent && !m.ReadOnly })
+	if i < 0 || !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mounts[i].Name && v.EmptyDir != nil }) {
+		t.Errorf("%s: the control socket %q is not in a folder of an emptyDir", name, socket)
 	}
 }
 

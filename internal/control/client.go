@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -34,7 +36,9 @@ func (c Client) Do(ctx context.Context, call Call) error {
 	if err := checkDir(filepath.Dir(c.Path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://control"+pathPrefix+url.PathEscape(call.Task), call.In)
+	var sent atomic.Bool // true: the server may have received the request
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, "http://control"+pathPrefix+url.PathEscape(call.Task), call.In)
 	if err != nil {
 		return err
 	}
@@ -47,6 +51,8 @@ func (c Client) Do(ctx context.Context, call Call) error {
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
 	switch {
+	case err != nil && ctx.Err() != nil && sent.Load():
+		return fmt.Errorf("%w (%w)", ErrLost, ctx.Err())
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
@@ -58,8 +64,8 @@ func (c Client) Do(ctx context.Context, call Call) error {
 	}
 	err = follow(response.Body, call.Out)
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxFrame)) // read the body to its end, so that the server can finish sending
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if errors.Is(err, ErrLost) && ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", ErrLost, ctx.Err())
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func TestCancel(t *testing.T) {
 	go func() { answer <- Client{Path: path}.Do(ctx, Call{Task: "x", Out: io.Discard}) }()
 	<-begun
 	stop()
-	if err := <-answer; !errors.Is(err, context.Canceled) {
+	if err := <-answer; !errors.Is(err, context.Canceled) || !errors.Is(err, ErrLost) {
 		t.Errorf("the client: %v", err)
 	}
 	if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -26,7 +26,8 @@ import (
 var (
 	// ErrNobody means that no process listens on the socket.
 	ErrNobody = errors.New("control: no process listens on the socket")
-	// ErrLost means that the connection ended without an outcome.
+	// ErrLost means that the connection ended without an outcome. If the client's context ended first, the error also is
+	// the error of the context.
 	ErrLost = errors.New("control: the connection ended before the outcome")
 	// ErrOutput means that the client could not write the task's output.
 	ErrOutput = errors.New("control: the output can't be written")

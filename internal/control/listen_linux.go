@@ -67,8 +67,8 @@ func Listen(path string) (*Listener, error) {
 }
 
 // checkPath checks that the path is short enough, and checks the directory. If the directory does not exist but its
-// parent does, checkPath makes the directory. In Kubernetes, every user can write to a volume of a pod, so the socket
-// needs its own directory inside the volume.
+// parent does, checkPath makes the directory. In Kubernetes, the group of a pod can write to each of the pod's volumes, so
+// the socket needs its own directory inside a volume.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: %s is %d bytes long, and a Unix socket's path may have %d; choose a shorter one", ErrPath, path, len(path), maxPath)

@@ -6,15 +6,16 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
-// sameOwner gives a new file the owner and group of the replaced file. The user who restores a store may not be the
-// user who runs the bot.
+// sameOwner gives a new file the owner and group of the replaced file or, if there is none, those of the directory. The
+// user who restores a store may not be the user who runs the bot.
 func sameOwner(of, file string) error {
 	info, err := os.Stat(of)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		info, err = os.Stat(filepath.Dir(of))
 	}
 	if err != nil {
 		return err

@@ -97,7 +97,7 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 				return err
 			}
 			var left error
-			err = cli.ToFile(cmd, file, func(out io.Writer) error {
+			err = task.ToFile(cmd, file, func(out io.Writer) error {
 				written := &cli.Output{W: out}
 				err := exportTask.Do(cmd.Context(), o, nil, written)
 				if cli.Code(err) == cli.ExitNo && (written.Written > 0 || o.Filter.Chain == "") { // the readable records were written
@@ -127,7 +127,7 @@ type filterFlags struct {
 func (f *filterFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.request, "request", "", "only this request's records (or this execution's, where nobody was asked)")
 	flags.StringVar(&f.tool, "tool", "", "only records about this tool")
-	flags.StringVar(&f.actor, "actor", "", "only actions of this person: a Slack user id, operator:LOGIN, caller:NAME, or bot")
+	flags.StringVar(&f.actor, "actor", "", "only actions of this person, and calls that the person asked for: a Slack user id, operator:LOGIN, caller:NAME, or bot")
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only records of these kinds, such as decided,executing; docs/audit.md lists them")
 	flags.StringVar(&f.since, "since", "", "only from this time on: 2026-11-01, 2026-11-01T08:00:00Z, or 24h or 30d for the last hours or days")
 	flags.StringVar(&f.until, "until", "", "only before this time")
@@ -199,7 +199,7 @@ of requests. If a check fails, the page says which one, and the command exits wi
 			}
 			o := audit.EvidenceOptions{Requests: requests, Keys: trusted.Keys, Own: trusted.Own}
 			var fault error
-			err := cli.ToFile(cmd, file, func(out io.Writer) error {
+			err := task.ToFile(cmd, file, func(out io.Writer) error {
 				page := &cli.Output{W: out}
 				err := evidenceTask.Do(cmd.Context(), o, nil, page)
 				if page.Written > 0 && cli.Code(err) == cli.ExitNo { // the page is complete, but the history is not

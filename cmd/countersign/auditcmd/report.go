@@ -54,7 +54,7 @@ matched, where calls wait, and what ran without anybody. It prints the report, o
 				o.Format, file = "csv", table
 			}
 			var left error
-			err = cli.ToFile(cmd, file, func(out io.Writer) error {
+			err = task.ToFile(cmd, file, func(out io.Writer) error {
 				written := &cli.Output{W: out}
 				err := reportTask.Do(cmd.Context(), o, nil, written)
 				if written.Written > 0 && cli.Code(err) == cli.ExitNo { // the report has all readable records

@@ -5,13 +5,21 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"github.com/spf13/cobra"
 )
 
 // WholeFile writes a file. The file appears under its name only when it is complete and synced. Only the owner can read
-// the file.
+// the file. If root replaces a file, the file keeps its owner.
 func WholeFile(path string, write func(*os.File) error) error {
+	return wholeFile(path, []string{path}, write)
+}
+
+// BotsFile is WholeFile for a file that the bot reads. A new file that root makes belongs to the owner of its directory.
+func BotsFile(path string, write func(*os.File) error) error {
+	return wholeFile(path, []string{path, filepath.Dir(path)}, write)
+}
+
+// wholeFile gives the file the owner of the first existing path in owners.
+func wholeFile(path string, owners []string, write func(*os.File) error) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return Misused("%s is a directory; name a file", path)
 	}
@@ -20,7 +28,11 @@ func WholeFile(path string, write func(*os.File) error) error {
 	if err != nil {
 		return CouldNot("%s can't be written; choose another place: %w", path, err)
 	}
-	if err := write(f); err != nil {
+	err = setOwner(f, owners...)
+	if err == nil {
+		err = write(f)
+	}
+	if err != nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	if err := errors.Join(f.Sync(), f.Close(), os.Rename(f.Name(), path)); err != nil {
@@ -50,14 +62,6 @@ func (s *Output) Write(p []byte) (int, error) {
 		s.Err = err
 	}
 	return n, err
-}
-
-// ToFile writes a file. The file appears only when its content is complete. The path "-" means the command's output.
-func ToFile(cmd *cobra.Command, path string, write func(io.Writer) error) error {
-	if path == "-" {
-		return write(cmd.OutOrStdout())
-	}
-	return WholeFile(path, func(f *os.File) error { return write(f) })
 }
 
 // SameFile reports whether two paths name the same existing file.

@@ -80,11 +80,12 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	if path == "-" {
 		return backupTask.Do(ctx, task.None{}, nil, cmd.OutOrStdout())
 	}
+	if err := task.NotOfBot(path); err != nil {
+		return err
+	}
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
 		return cli.Misused("%s is a directory; name a file in it", path)
-	case err == nil && isTheBots(path) != "":
-		return cli.Misused("%s is %s; name another file", path, isTheBots(path))
 	case err == nil && !force:
 		return cli.Misused("%s already exists; name another file, or replace it with --force", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -124,24 +125,6 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s; %s\n%s\nSHA-256 %s\n", path, cli.Size(c.size), checked, c.what(), c.hash)
 	return c.faults
-}
-
-// isTheBots reports whether the environment names the file at a path as one of the bot's files. The result describes
-// this file, such as "the policy", or is "" for any other file.
-func isTheBots(path string) string {
-	env, err := config.ReadEnv(config.Offline)
-	if err != nil {
-		return ""
-	}
-	for what, own := range map[string]string{
-		"the store itself": env.Store.Path, "the key that signs the history": env.Audit.Key, "the file of signed heads": env.Audit.Heads,
-		"the policy": env.Policy, "the control socket": env.Control,
-	} {
-		if own != "" && cli.SameFile(path, own) {
-			return what
-		}
-	}
-	return ""
 }
 
 // copied describes a copy of a store.

@@ -221,7 +221,7 @@ func (c *Copy) carry() error {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return cli.CouldNot("%s can't be read: %w", file.what, err)
 		}
-		err = cli.WholeFile(file.to, func(f *os.File) error {
+		err = cli.BotsFile(file.to, func(f *os.File) error {
 			_, err := f.Write(text)
 			return err
 		})

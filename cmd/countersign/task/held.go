@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"countersign/approvers/audit"
+	"countersign/cmd/countersign/cli"
 )
 
 // Older returns the reason why the bot of an old store is held. If a bot works on the store, or the store is not old,
@@ -17,6 +18,9 @@ func (w Env) Older(ctx context.Context) (*audit.OlderStore, error) {
 	}
 	return audit.FindOlder(ctx, w.Path, w.Audit.Heads, w.Store)
 }
+
+// HeldError is the error of a task that a held bot does not run.
+func HeldError(why error) error { return cli.CouldNot("the bot is held: %w", why) }
 
 // Held writes why the bot is held, and what the operator can do. If the bot is not held, Held writes nothing.
 var Held = Task[None]{Name: "held", WhileHeld: true, Run: func(ctx context.Context, w Env, _ None) error {

@@ -26,7 +26,7 @@ import (
 type Task[O any] struct {
 	Name      string
 	Long      bool // the task may take long; the number of concurrent long tasks is limited
-	WhileHeld bool // a held bot (see Idle) runs the task, too: the task only reads, or it ends the hold
+	WhileHeld bool // the task also runs while the bot is held (see Idle), or on the store of a stopped bot that would be held: it only reads, or it ends the hold
 	Run       func(ctx context.Context, w Env, o O) error
 }
 
@@ -69,7 +69,11 @@ func (t Task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 				Workflow: func() (*workflow.Workflow, error) { return workflowAfter(ctx, env, db) },
 				Bare:     func() (*workflow.Workflow, error) { return workflowWithoutPolicy(ctx, env, db, nil) },
 			}
-			return errors.Join(t.Run(ctx, w, o), db.Close())
+			err := t.mayRun(ctx, w)
+			if err == nil {
+				err = t.Run(ctx, w, o)
+			}
+			return errors.Join(err, db.Close())
 		}
 		if !errors.Is(err, store.ErrLocked) {
 			return err
@@ -82,7 +86,7 @@ func (t Task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 			return t.beside(ctx, env, o, in, out)
 		}
 		if time.Now().After(end) {
-			return cli.CouldNot("%w. It does not answer at %s either: set COUNTERSIGN_CONTROL as serve has it", err, env.Control)
+			return cli.CouldNot("%w. It does not answer at %s either: set COUNTERSIGN_CONTROL as serve has it, or wait if it is a bot that is starting or stopping", err, env.Control)
 		}
 		select { // another command or a starting bot may hold the store
 		case <-ctx.Done():
@@ -90,6 +94,18 @@ func (t Task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// mayRun returns an error if the next bot on the store will be held, and the task does not run while a bot is held.
+func (t Task[O]) mayRun(ctx context.Context, w Env) error {
+	if t.WhileHeld {
+		return nil
+	}
+	older, err := w.Older(ctx)
+	if older != nil {
+		return HeldError(older)
+	}
+	return err
 }
 
 // The method "beside" runs the task on a database on which replicas are working.
@@ -135,6 +151,8 @@ func (t Task[O]) Ask(ctx context.Context, env config.Env, o O, in io.Reader, out
 		return cli.Misused("%w; choose one with COUNTERSIGN_CONTROL, for serve too", err)
 	case errors.Is(err, control.ErrOutput):
 		return cli.CouldNot("the bot's output can't be written: %w", err)
+	case errors.Is(err, control.ErrLost) && ctx.Err() != nil:
+		return cli.CouldNot("you stopped the command before the bot reported the outcome, so it may or may not have taken effect; look before you repeat it: %w", err)
 	case errors.Is(err, control.ErrLost):
 		return cli.CouldNot("the bot ended before it reported the outcome, so the command may or may not have taken effect; look before you repeat it: %w", err)
 	case err != nil:

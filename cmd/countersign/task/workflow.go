@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"countersign/agent"
@@ -40,9 +41,10 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 }
 
 // LocalWorkflow returns a workflow of this process. If r is nil, no other process may have the store open. If the store
-// is a file, the workflow uses the policy file, which comes into force when the bot starts. If the store is a database,
-// the workflow uses the policy in force in the database. If a database has no policy in force, and r is nil, the
-// workflow also uses the policy file.
+// is a file, the workflow uses the policy file, which comes into force when the bot starts. If the policy file can't be
+// used, the workflow uses the policy in force, as a running bot does. If the store is a database, the workflow uses the
+// policy in force in the database. If a database has no policy in force, and r is nil, the workflow also uses the policy
+// file.
 func LocalWorkflow(ctx context.Context, env config.Env, db store.Store, r store.Replica) (*workflow.Workflow, error) {
 	policy, tools, err := (*approvers.Policy)(nil), (*agent.Registry)(nil), store.ErrNotFound
 	if env.Store.Backend == config.Postgres {
@@ -52,11 +54,25 @@ func LocalWorkflow(ctx context.Context, env config.Env, db store.Store, r store.
 		if r != nil { // the first replica is just starting
 			return nil, cli.CouldNot("no policy is in force in %s yet: run the command again when the bot is up", env.Store)
 		}
-		policy, tools, err = policyfile.Read(env.Policy)
+		policy, tools, err = readFile(ctx, env.Policy, db)
 	}
 	if err != nil {
 		return nil, err
 	}
 	log := slog.New(slog.NewTextHandler(redact.Writer(cli.Stderr), &slog.HandlerOptions{Level: slog.LevelError}))
 	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: log}), nil
+}
+
+// readFile reads the policy file. If the file can't be used, readFile reads the policy in force, and tells the operator.
+func readFile(ctx context.Context, path string, db store.Store) (*approvers.Policy, *agent.Registry, error) {
+	policy, tools, err := policyfile.Read(path)
+	if cli.Code(err) != cli.ExitUsage {
+		return policy, tools, err
+	}
+	policy, tools, stored := policyfile.ReadStored(ctx, db)
+	if stored != nil {
+		return nil, nil, err
+	}
+	fmt.Fprintln(cli.Stderr, "countersign: the policy in force is used, because the policy file can't be used:", redact.Error(err))
+	return policy, tools, nil
 }

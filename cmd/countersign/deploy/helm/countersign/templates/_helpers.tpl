@@ -91,13 +91,13 @@ spec:
           value: /run/secrets/signing/audit-key
         - name: COUNTERSIGN_AUDIT_HEADS
           value: none
-        - name: COUNTERSIGN_CONTROL # in a folder of its own, because everybody can write to the pod's other folders
-          value: /var/lib/countersign/control/bot.sock
         {{- with .Values.store.postgres.migrate }}
         - name: COUNTERSIGN_MIGRATE
           value: {{ . | quote }}
         {{- end }}
         {{- end }}
+        - name: COUNTERSIGN_CONTROL # in a folder that the bot makes, because the pod's group can write to each volume itself
+          value: /tmp/countersign/bot.sock
         - name: COUNTERSIGN_ADMIN_ADDR
           value: 0.0.0.0:9090
         {{- if .Values.gateway }}

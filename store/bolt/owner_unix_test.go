@@ -1,0 +1,42 @@
+//go:build unix
+
+package bolt_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"countersign/store/bolt"
+)
+
+// If root restores a store, the store belongs to the owner of the replaced file. If there is no such file, it belongs to
+// the owner of the directory, who is the user that runs the bot.
+func TestRestoredStoreKeepsOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change the owner of a file")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "store.db")
+	if err := os.Chown(dir, 1234, 1235); err != nil {
+		t.Fatal(err)
+	}
+	copied := backup(t, 1)
+	for _, want := range []uint32{1234, 2345} {
+		if _, err := bolt.Replace(path, bytes.NewReader(copied), func(*bolt.Store) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := info.Sys().(*syscall.Stat_t).Uid; has != want {
+			t.Errorf("the restored store belongs to the user %d, want %d", has, want)
+		}
+		if err := os.Chown(path, 2345, 2346); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
