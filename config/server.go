@@ -168,7 +168,8 @@ func readNamed(f yamldoc.Fields, key, like, item string, name *regexp.Regexp, na
 	return out
 }
 
-// readServerURL reads an HTTP address. Secrets may be sent without encryption only to this machine.
+// readServerURL reads and validates a server's URL. If secret is true, requests contain a secret, so an http URL must
+// lead to this machine.
 func readServerURL(v yamldoc.Value, secret bool) string {
 	const like = "a URL such as https://crm.example.com/mcp"
 	text, ok := readExpandable(v, like)

@@ -209,7 +209,8 @@ var errOneTemplate = errors.New("define, block and template can't be used in a p
 // loops adds the calls that count work to one template.
 type loops struct{ fault error }
 
-// begin inserts a call before a list of parts. The call spends the work of the parts.
+// begin inserts a call of spendName as the first node of a list. The call charges the work of the list's nodes to the
+// budget.
 func (l *loops) begin(list *parse.ListNode) {
 	if list == nil {
 		return
