@@ -20,6 +20,7 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 		return r, nil
 	}
 	plan := r.Plan.Union(in.Policy, in.Policy.Plan(r.AsCall(args)))
+	plan.endWithCeiling(in.Policy, r.Tool)
 	if plan.Verdict != Refuse {
 		if problem := plan.unsatisfiable(in.Policy, r.Tool); problem != "" {
 			plan.refuse(problem)
