@@ -246,7 +246,7 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 	if denied != nil {
 		return Grant{}, denied
 	}
-	if denied := r.Outdated(in.Policy, m.Stage); denied != nil {
+	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
 		return Grant{}, denied
 	}
 	if r.MustReveal(in.Policy, m.Who.ID) {

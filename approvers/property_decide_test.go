@@ -21,7 +21,7 @@ func (w *propertyFixture) drawAction(t *rapid.T) (who approvers.Identity, m appr
 	if oneIn(t, 10, "stale") {
 		m.Digest, fresh = "of another card", false
 	}
-	if m.Stage = w.r.StageDigest(); oneIn(t, 10, "an earlier stage") {
+	if m.Stage = approvers.StageDigest(w.r); oneIn(t, 10, "an earlier stage") {
 		m.Stage = "of another stage"
 	}
 	return who, m, w.state == approvers.Pending && !m.At.After(w.r.ExpiresAt), fresh
@@ -48,7 +48,7 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, fresh := w.drawAction(t)
 	after, _, denied := w.r.Approve(w.deciding(), m)
-	if !valid || !fresh || m.Stage != w.r.StageDigest() {
+	if !valid || !fresh || m.Stage != approvers.StageDigest(w.r) {
 		agree(t, "approve", who, denied, false)
 		return
 	}
@@ -108,7 +108,7 @@ func (w *propertyFixture) reject(t *rapid.T) {
 		m.Reason = ""
 	}
 	after, _, denied := w.r.Reject(w.deciding(), m)
-	if !valid || !fresh || m.Stage != w.r.StageDigest() {
+	if !valid || !fresh || m.Stage != approvers.StageDigest(w.r) {
 		agree(t, "reject", who, denied, false)
 		return
 	}
@@ -126,7 +126,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	w.edits++
 	before, args := w.r, drawArgs(t)
 	after, _, denied := before.Modify(w.deciding(), m, edited(w.policy, before, fmt.Sprint("exec_", w.edits+1), args))
-	if !valid || !fresh || m.Stage != before.StageDigest() {
+	if !valid || !fresh || m.Stage != approvers.StageDigest(before) {
 		agree(t, "modify", who, denied, false)
 		return
 	}

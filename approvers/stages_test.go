@@ -225,7 +225,7 @@ func TestDecisionsOnAnEarlierCard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := actionBy(c.at, onFin1, start)
-			m.Stage = c.card.StageDigest()
+			m.Stage = approvers.StageDigest(c.card)
 			if c.at.State != approvers.Pending {
 				t.Fatalf("%s: %s", c.at.State, c.at.Reason)
 			}

@@ -122,7 +122,7 @@ func (r Request) ready(m Action) *Denied {
 // StageDigest identifies the current stage with everything that its card promises: the call's risk, and the stages up to
 // the current one with their roles, numbers and times. StageDigest stays the same while people decide at the stage, and
 // if a policy adds later stages. It changes with the next stage, and if a policy lets the stages start again.
-func (r Request) StageDigest() string {
+func StageDigest(r Request) string {
 	text := appendPart(nil, fmt.Sprintf("countersign/stage/v1 %d", r.Plan.Risk))
 	for _, s := range r.Plan.Stages[:min(r.Stage+1, len(r.Plan.Stages))] {
 		text = appendPart(text, s.String())
@@ -133,8 +133,8 @@ func (r Request) StageDigest() string {
 
 // Outdated returns the denial of a decision on a card that shows another stage or plan than the current one. The
 // parameter shown is the card's StageDigest. If it is empty, nobody knows what the card shows, and Outdated returns nil.
-func (r Request) Outdated(p *Policy, shown string) *Denied {
-	if shown == "" || shown == r.StageDigest() {
+func Outdated(r Request, p *Policy, shown string) *Denied {
+	if shown == "" || shown == StageDigest(r) {
 		return nil
 	}
 	return &Denied{Code: DeniedStage, Role: r.title(p)}
@@ -163,7 +163,7 @@ func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denie
 	if r.counted(m.Who.ID) {
 		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}
 	}
-	if denied := r.Outdated(in.Policy, m.Stage); denied != nil {
+	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
 		return r, nil, denied
 	}
 	if r.MustReveal(in.Policy, m.Who.ID) {
@@ -175,7 +175,7 @@ func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denie
 	if r.WantsTyping() && !m.Typed {
 		return r, nil, &Denied{Code: DeniedTyped}
 	}
-	if r.decidedBy(m.Who.ID) >= MaxDecisions {
+	if decisionsBy(r, m.Who.ID) >= MaxDecisions {
 		return r, nil, &Denied{Code: DeniedFull}
 	}
 	r, events := r.count(in, Approve, role, m)
@@ -203,8 +203,8 @@ func (r Request) agreedBefore(who PersonID) bool {
 // [Request.Approve] and [Request.Reject] are denied to this person, and other people can still decide.
 const MaxDecisions = 20
 
-// decidedBy returns the number of a person's decisions, including those that no longer count.
-func (r Request) decidedBy(who PersonID) (n int) {
+// decisionsBy returns the number of a person's decisions, including those that no longer count.
+func decisionsBy(r Request, who PersonID) (n int) {
 	for _, d := range r.Decisions {
 		if d.By == who {
 			n++
@@ -261,7 +261,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	if denied != nil {
 		return r, nil, denied
 	}
-	if denied := r.Outdated(in.Policy, m.Stage); denied != nil {
+	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
 		return r, nil, denied
 	}
 	if m.Reason == "" {
@@ -273,7 +273,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	if r.CurrentStage().Rejects > 1 && r.agreedBefore(m.Who.ID) {
 		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // one person's approval and rejection can't both count, but the person can revoke the approval
 	}
-	if r.decidedBy(m.Who.ID) >= MaxDecisions {
+	if decisionsBy(r, m.Who.ID) >= MaxDecisions {
 		return r, nil, &Denied{Code: DeniedFull}
 	}
 	r, decided := r.retractDecision(m.Who.ID).decide(m.decision(Reject, role, r, in.Now))
@@ -326,7 +326,7 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	if denied != nil {
 		return r, nil, denied
 	}
-	if denied := r.Outdated(in.Policy, m.Stage); denied != nil {
+	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
 		return r, nil, denied
 	}
 	if !r.Facts.Editable() {

@@ -234,7 +234,7 @@ func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (deci
 		return m, denied, err
 	}
 	if len(earlier) > 0 && r.State == approvers.Pending && (earlier[0].now.Stage != r.Stage || !earlier[0].now.CurrentStage().AsksLike(r.CurrentStage())) {
-		if denied := r.Outdated(t.policy, one.Stage); denied != nil {
+		if denied := approvers.Outdated(r, t.policy, one.Stage); denied != nil {
 			return m, denied, nil
 		}
 		return m, &approvers.Denied{Code: approvers.DeniedStale}, nil // the requests are no longer at the same stage

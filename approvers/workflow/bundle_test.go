@@ -16,7 +16,7 @@ import (
 func putUp(s view.Model) (shows []store.Shown) {
 	for _, c := range s.Calls {
 		if c.Request.State == approvers.Pending && c.Request.Bundled() {
-			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Execution.Digest, Stage: c.Request.StageDigest(), Whole: true})
+			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Execution.Digest, Stage: approvers.StageDigest(*c.Request), Whole: true})
 		}
 	}
 	return shows

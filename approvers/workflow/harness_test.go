@@ -264,7 +264,7 @@ func (h *harness) clickOn(who approvers.Identity, kind approvers.DecisionKind, r
 	r := h.request(request)
 	c := workflow.Click{
 		Inbox: h.id("click"), At: h.clock.Now(), Who: who, Request: request, Kind: kind, Reason: "because",
-		Digest: r.Digest, Stage: r.StageDigest(), Whole: true, Typed: true, Rendering: "rendering", Channel: "C0002", MessageTS: "200.1",
+		Digest: r.Digest, Stage: approvers.StageDigest(r), Whole: true, Typed: true, Rendering: "rendering", Channel: "C0002", MessageTS: "200.1",
 	}
 	h.receive(c)
 	return c

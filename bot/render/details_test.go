@@ -122,7 +122,7 @@ func textOf(blocks []slack.Block) string {
 func TestFormsOfAnEarlierStage(t *testing.T) {
 	r := bottest.Request(bottest.RefundArgs)
 	who := approvers.Identity{ID: teo, Name: "Teo"}
-	for stage, denied := range map[string]bool{"": false, r.StageDigest(): false, "another": true} {
+	for stage, denied := range map[string]bool{"": false, approvers.StageDigest(r): false, "another": true} {
 		s := allowSeen(r)
 		s.Shown.Shows[0].Stage = stage
 		d := form.Precheck(r, s, who)

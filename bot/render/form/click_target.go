@@ -150,5 +150,5 @@ func Precheck(r approvers.Request, s ClickTarget, who approvers.Identity) *appro
 	if _, d := r.Authority(s.Policy, who); d != nil {
 		return d
 	}
-	return r.Outdated(s.Policy, s.ShownRequest().Stage)
+	return approvers.Outdated(r, s.Policy, s.ShownRequest().Stage)
 }
