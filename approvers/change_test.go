@@ -101,9 +101,12 @@ func TestPolicyChangesWhileItWaits(t *testing.T) {
 		{name: "the stored stage's role lost the tool", args: small, change: func(p *approvers.Policy) {
 			p.Approvers[1].CanApprove = []string{"send_email"}
 		}, state: approvers.Voided},
-		{name: "the union ends with a stage below the risk", args: large, change: func(p *approvers.Policy) {
+		{name: "the stage with the sufficient ceiling stays last", args: large, change: func(p *approvers.Policy) {
 			p.Approvers[0].CanApprove, p.Approvers[0].MaxRisk = []string{"*"}, approvers.High
 			p.Tools[5].Rules, p.Tools[5].Stages = nil, []approvers.Stage{{Approver: "support-agent", Quorum: 1}}
+		}, state: approvers.Pending, risk: approvers.Critical, stages: []string{"team-lead", "support-agent", "finance-director"}},
+		{name: "no stage has a sufficient ceiling", args: small, change: func(p *approvers.Policy) {
+			p.Tools[5].Risk, p.Tools[5].Stages = approvers.Critical, []approvers.Stage{{Approver: "team-lead", Quorum: 1}}
 		}, state: approvers.Voided},
 	}
 	for _, tt := range tests {

@@ -20,6 +20,7 @@ const (
 	DeniedResolved     Code = "resolved"       // the request or the grant has already ended
 	DeniedLate         Code = "late"           // the deadline has passed
 	DeniedStale        Code = "stale"          // the clicked card does not show the request's current arguments
+	DeniedStage        Code = "earlier_stage"  // the clicked card shows an earlier stage or plan than the request's current one
 	DeniedNotRequester Code = "not_requester"  // only a requester can withdraw, or answer a question about the request
 	DeniedNotAsked     Code = "not_asked"      // only the people who asked the agent may answer this question
 	DeniedLateAnswer   Code = "late_answer"    // the deadline of a tool's question passed before the answer came

@@ -246,6 +246,9 @@ func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denie
 	if denied != nil {
 		return Grant{}, denied
 	}
+	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
+		return Grant{}, denied
+	}
 	if r.MustReveal(in.Policy, m.Who.ID) {
 		return Grant{}, &Denied{Code: DeniedMasked}
 	}

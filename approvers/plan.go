@@ -86,7 +86,7 @@ func (p *Policy) plan(c Call, note planTrace) Plan {
 	plan.Verdict = Auto
 	if confirm {
 		plan.Verdict = Ask
-		plan.route(p, c.Tool, stages, note)
+		plan.route(p, t, c.Tool, stages, note)
 	}
 	plan.observe(t, c)
 	note.verdict(p, plan, t)
@@ -136,7 +136,7 @@ func (p *Policy) askAnyway(c Call, why string) Plan {
 	}
 	plan.Verdict = Ask
 	plan.why("%s", why)
-	plan.route(p, c.Tool, t.Stages, nil)
+	plan.route(p, t, c.Tool, t.Stages, nil)
 	return plan
 }
 
@@ -145,23 +145,41 @@ func (p *Policy) askAnyway(c Call, why string) Plan {
 func (plan *Plan) askAfterEdit(p *Policy, t ToolPolicy) {
 	plan.Verdict = Ask
 	plan.why("its arguments were edited while it waited")
-	plan.route(p, t.Name, t.Stages, nil)
+	plan.route(p, t, t.Name, t.Stages, nil)
 }
 
 // route fills in the stages. If the policy names stages, route uses these stages. If the policy names no stages, the
-// only stage is for the first role in routing order that may approve the call. If nobody could approve the call, route
-// refuses the call.
-func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
-	if len(named) > 0 {
-		plan.Stages = p.resolve(named, tool, plan.Risk)
-		plan.why("the policy names the stages: %s", stageList(p, plan.Stages))
-		if problem := plan.unsatisfiable(p, tool); problem != "" {
-			plan.refuse(problem)
+// only stage is for the first role in routing order that may approve the call. With KeepsRouted, this role decides in
+// any case: unless a named stage is for this role alone, the role decides first, and the named stages follow. If nobody
+// could approve the call, route refuses the call.
+func (plan *Plan) route(p *Policy, t ToolPolicy, tool string, named []Stage, note planTrace) {
+	plan.Routed = len(named) == 0
+	if plan.Routed || t.KeepsRouted {
+		s, ok := plan.routed(p, tool, note)
+		switch {
+		case !ok:
+			plan.refuse(fmt.Sprintf("no approver's tool list has %s with a ceiling of %s or above and a member who did not ask for it", tool, plan.Risk))
+			return
+		case plan.Routed:
+			plan.Stages = []Stage{s}
+			return
 		}
-		return
+		named = keepStage(s, named)
 	}
-	plan.Routed = true
-	found, lowest := false, plan.Risk
+	plan.Stages = p.resolve(named, tool, plan.Risk)
+	if t.KeepsRouted {
+		plan.why("never_loosen keeps this role, and the stages are: %s", stageList(p, plan.Stages))
+	} else {
+		plan.why("the policy names the stages: %s", stageList(p, plan.Stages))
+	}
+	if problem := plan.unsatisfiable(p, tool); problem != "" {
+		plan.refuse(problem)
+	}
+}
+
+// routed returns the stage of the first role in routing order that may approve the call.
+func (plan *Plan) routed(p *Policy, tool string, note planTrace) (s Stage, found bool) {
+	lowest := plan.Risk
 	if note != nil {
 		lowest = Low // an explanation also names the roles that routing skipped
 	}
@@ -174,14 +192,30 @@ func (plan *Plan) route(p *Policy, tool string, named []Stage, note planTrace) {
 		default:
 			found = true
 			note.role(r, "is the first role that may approve this at %s risk", plan.Risk)
-			plan.Stages = []Stage{{Approver: r.Name, Quorum: 1}}
+			s = Stage{Approver: r.Name, Quorum: 1}
 			plan.why("%s is the first role that may approve this at %s risk", r.Title, plan.Risk)
 		}
 		return !found
 	})
-	if !found {
-		plan.refuse(fmt.Sprintf("no approver's tool list has %s with a ceiling of %s or above and a member who did not ask for it", tool, plan.Risk))
+	return s, found
+}
+
+// KeptStages returns the tool's stages. If never_loosen protects the tool, and only an override names stages, the role
+// to which routing sends calls of the tool's own risk comes first.
+func (p *Policy) KeptStages(t ToolPolicy) []Stage {
+	s, ok := (&Plan{Risk: t.Risk}).routed(p, t.Name, nil)
+	if !ok || !t.KeepsRouted || len(t.Stages) == 0 {
+		return t.Stages
 	}
+	return keepStage(s, t.Stages)
+}
+
+// keepStage puts the stage of a role before the named stages, unless one of them asks only people of this role.
+func keepStage(s Stage, named []Stage) []Stage {
+	if slices.ContainsFunc(named, func(o Stage) bool { return o.Approver == s.Approver && len(o.Or) == 0 }) {
+		return named
+	}
+	return slices.Insert(slices.Clone(named), 0, s)
 }
 
 // resolve adds roles to each stage that names only a user group. The people of the group decide under these roles.
@@ -297,6 +331,21 @@ func (plan Plan) Union(p *Policy, now Plan) Plan {
 		out.Why = unionReasons(plan.Why, now.Why)
 	}
 	return out
+}
+
+// endWithCeiling reorders the stages of two plans. Only the last stage needs a sufficient ceiling. If the last stage's
+// roles don't have it, the last of the stages whose roles do becomes the last stage.
+func (plan *Plan) endWithCeiling(p *Policy, tool string) {
+	for i, s := range slices.Backward(plan.Stages) {
+		sufficient := slices.ContainsFunc(s.Roles(), func(name string) bool {
+			role, ok := p.Role(name)
+			return ok && role.Covers(tool) && role.MaxRisk >= plan.Risk
+		})
+		if sufficient {
+			plan.Stages = append(slices.Concat(plan.Stages[:i], plan.Stages[i+1:]), s)
+			return
+		}
+	}
 }
 
 // ChangedMeanwhile separates the reasons of the first plan from later reasons.

@@ -112,7 +112,7 @@ type ToolPolicy struct {
 	Preview       Preview // zero: none
 	MaxAuto       Limit   // how many automatic runs a conversation may have; further calls wait for approval. Zero: no limit
 	Rules         []Rule
-	Stages        []Stage       // used instead of routing; empty: route to the lowest sufficient ceiling
+	Stages        []Stage       // used instead of routing; empty: route to the lowest sufficient ceiling. See also KeepsRouted
 	ExpiresAfter  time.Duration // zero: the default's
 	EscalateAfter time.Duration
 	RunWithin     time.Duration
@@ -128,6 +128,7 @@ type ToolPolicy struct {
 	Secrets       []string   // masked arguments, in addition to those that the tool's schema marks
 	TrustAfter    int        // a grant is offered after this number of consecutive calls that were approved unchanged; zero: never
 	RunsUnawaited bool       // a call over MCP runs after its approval even if its caller has left; otherwise it runs when the caller returns
+	KeepsRouted   bool       // Policy.Tool sets it if never_loosen protects the tool, and the tool's own entry names no stages: the role that routing chooses then always decides
 }
 
 // OnExpiry is the treatment of a stage that nobody decided in time.
@@ -295,6 +296,7 @@ func (p *Policy) Tool(name, agent string) (t ToolPolicy, ok bool) {
 	} else if x, presumed := p.Presumes(name); presumed {
 		t = x.policy(t)
 	}
+	t.KeepsRouted = len(t.Stages) == 0 && p.neverLoosens(name)
 	if a, found := p.Agent(agent); found {
 		if o, has := a.Overrides[name]; has {
 			t = o.apply(t, p.neverLoosens(name))

@@ -21,6 +21,9 @@ func (w *propertyFixture) drawAction(t *rapid.T) (who approvers.Identity, m appr
 	if oneIn(t, 10, "stale") {
 		m.Digest, fresh = "of another card", false
 	}
+	if m.Stage = approvers.StageDigest(w.r); oneIn(t, 10, "an earlier stage") {
+		m.Stage = "of another stage"
+	}
 	return who, m, w.state == approvers.Pending && !m.At.After(w.r.ExpiresAt), fresh
 }
 
@@ -45,17 +48,26 @@ func (w *propertyFixture) approve(t *rapid.T) {
 	w.refresh(t)
 	who, m, valid, fresh := w.drawAction(t)
 	after, _, denied := w.r.Approve(w.deciding(), m)
-	if !valid || !fresh {
+	if !valid || !fresh || m.Stage != approvers.StageDigest(w.r) {
 		agree(t, "approve", who, denied, false)
 		return
 	}
 	roles := w.may(w.policy, who)
 	agree(t, "approve", who, denied, len(roles) > 0 && !w.counted(who.ID) && (m.Typed || !w.typing()) &&
-		!w.mustSee(w.policy, who.ID) && len(w.r.Decisions) < approvers.MaxDecisions)
+		!w.mustSee(w.policy, who.ID) && w.decisionsOf(who.ID) < approvers.MaxDecisions)
 	if denied == nil {
 		w.given(t, after, who, roles)
 	}
 	w.settle(t, after)
+}
+
+func (w *propertyFixture) decisionsOf(who approvers.PersonID) (n int) {
+	for _, d := range w.r.Decisions {
+		if d.By == who {
+			n++
+		}
+	}
+	return n
 }
 
 // given records an approval. given fails the test if the recorded person, role or deadline of the run differs from the
@@ -96,12 +108,12 @@ func (w *propertyFixture) reject(t *rapid.T) {
 		m.Reason = ""
 	}
 	after, _, denied := w.r.Reject(w.deciding(), m)
-	if !valid || !fresh {
+	if !valid || !fresh || m.Stage != approvers.StageDigest(w.r) {
 		agree(t, "reject", who, denied, false)
 		return
 	}
 	agree(t, "reject", who, denied, len(w.may(w.policy, who)) > 0 && !w.rejected(who.ID) && m.Reason != "" &&
-		(w.current().Rejects <= 1 || !w.agreedBefore(who.ID)) && len(w.r.Decisions) < approvers.MaxDecisions)
+		(w.current().Rejects <= 1 || !w.agreedBefore(who.ID)) && w.decisionsOf(who.ID) < approvers.MaxDecisions)
 	if denied == nil {
 		w.decisionOracle.say(word{who: who.ID})
 	}
@@ -114,7 +126,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	w.edits++
 	before, args := w.r, drawArgs(t)
 	after, _, denied := before.Modify(w.deciding(), m, edited(w.policy, before, fmt.Sprint("exec_", w.edits+1), args))
-	if !valid || !fresh {
+	if !valid || !fresh || m.Stage != approvers.StageDigest(before) {
 		agree(t, "modify", who, denied, false)
 		return
 	}
@@ -131,7 +143,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 	if i < 0 || after.Digest == before.Digest || after.Execution == before.Execution || string(after.Args) != args {
 		t.Fatalf("edited as %s to %s: execution %s, digest %s", edit.Role, after.Args, after.Execution, after.Digest)
 	}
-	if need.routed && roles[i].MaxRisk >= need.risk { // if the editor's ceiling is sufficient, no other person must approve
+	if need.routed && roles[i].MaxRisk >= need.risk && !slices.Contains(need.barred(), who.ID) { // if the editor may decide, and the ceiling is sufficient, no other person must approve
 		need.stages = []approvers.Stage{{Approver: roles[i].Name, Quorum: 1}}
 	}
 	was := w.need.stages
@@ -149,7 +161,7 @@ func (w *propertyFixture) modify(t *rapid.T) {
 func (w *propertyFixture) editedNeed(call approvers.Call) reading {
 	need := read(w.policy, call)
 	if need.verdict == approvers.Auto {
-		need = need.waitingFor(w.policy, call.Tool, settings(w.policy, call.Tool, call.Facts.Agent).Stages)
+		need = need.asking(w.policy, call.Tool, settings(w.policy, call.Tool, call.Facts.Agent).Stages)
 	}
 	return need
 }

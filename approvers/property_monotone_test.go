@@ -134,7 +134,7 @@ func (c *trial) fresh(t *rapid.T, p, q *approvers.Policy) string {
 	}
 	c.enough(t, p, c.who(r))
 	before := p.Plan(c.call)
-	if before.Verdict == approvers.Auto || before.Routed || !sameLast(before, r.Plan) {
+	if before.Verdict == approvers.Auto || before.Routed || keepsRouted(p, c.call.Tool) || !sameLast(before, r.Plan) {
 		return "by people with the authority"
 	}
 	if !c.someOrder(p, c.open(p), c.who(r)) {

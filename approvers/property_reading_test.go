@@ -45,6 +45,15 @@ func settings(p *approvers.Policy, tool, agent string) approvers.ToolPolicy {
 	return t
 }
 
+// keepsRouted reports whether the routed role decides a tool's calls even if rules or an override name stages.
+func keepsRouted(p *approvers.Policy, tool string) bool {
+	t := p.Defaults.UnknownTool
+	if i := slices.IndexFunc(p.Tools, func(o approvers.ToolPolicy) bool { return o.Name == tool }); i >= 0 {
+		t = p.Tools[i]
+	}
+	return len(t.Stages) == 0 && (slices.Contains(p.NeverLoosen, tool) || slices.Contains(p.NeverLoosen, "*"))
+}
+
 // overridden applies an agent's override to the tool's settings. If the tool is protected, only the override's stricter
 // values apply.
 func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) approvers.ToolPolicy {
@@ -73,7 +82,7 @@ func overridden(t approvers.ToolPolicy, o approvers.Override, protected bool) ap
 func read(p *approvers.Policy, c approvers.Call) reading {
 	out, waits, named := gather(p, c)
 	if waits {
-		out = out.waitingFor(p, c.Tool, named)
+		out = out.asking(p, c.Tool, named)
 	}
 	if t := settings(p, c.Tool, c.Facts.Agent); t.Mode == approvers.Observe && c.Effect != approvers.ReadOnly {
 		out.verdict = approvers.Observed
@@ -99,6 +108,21 @@ func gather(p *approvers.Policy, c approvers.Call) (out reading, waits bool, nam
 		out.asked = append(out.asked, c.Authors...)
 	}
 	return out, waits, named
+}
+
+// asking determines the stages, with the routed role if the role decides in any case.
+func (n reading) asking(p *approvers.Policy, tool string, named []approvers.Stage) reading {
+	routed := n.waitingFor(p, tool, nil)
+	switch {
+	case len(named) == 0, keepsRouted(p, tool) && routed.verdict == approvers.Refuse:
+		return routed
+	case keepsRouted(p, tool):
+		role := []string{routed.stages[0].Approver}
+		if !slices.ContainsFunc(named, func(s approvers.Stage) bool { return slices.Equal(rolesOf(s), role) }) {
+			named = append(slices.Clone(routed.stages), named...)
+		}
+	}
+	return n.waitingFor(p, tool, named)
 }
 
 // waitingFor determines the stages. The stages are the named stages. If no stages are named, the only stage is for
@@ -253,6 +277,13 @@ func (n reading) and(p *approvers.Policy, tool string, now reading) reading {
 	}
 	if out.routed { // the role with the highest ceiling is asked last, where ceilings apply
 		slices.SortStableFunc(out.stages, func(a, b approvers.Stage) int { return cmp.Compare(ceiling(p, a.Approver), ceiling(p, b.Approver)) })
+	}
+	for i := len(out.stages) - 1; i >= 0; i-- { // the last stage whose ceiling suffices is asked last
+		s := out.stages[i]
+		if slices.ContainsFunc(byCeiling(p, tool), func(r approvers.Role) bool { return slices.Contains(rolesOf(s), r.Name) && r.MaxRisk >= out.risk }) {
+			out.stages = append(slices.Delete(slices.Clone(out.stages), i, i+1), s)
+			break
+		}
 	}
 	if now.verdict == approvers.Refuse || now.verdict == approvers.Observed || !out.possible(p, tool, out.stages) {
 		out.verdict = approvers.Refuse

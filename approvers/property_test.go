@@ -134,7 +134,7 @@ func newPropertyFixture(t *rapid.T) *propertyFixture {
 		return w // nothing with effects runs, and nobody is asked
 	}
 	if w.need.verdict == approvers.Auto { // the call is then treated as if it exceeded its limit of automatic runs
-		w.need = w.need.waitingFor(w.policy, w.call.Tool, settings(w.policy, w.call.Tool, w.call.Facts.Agent).Stages)
+		w.need = w.need.asking(w.policy, w.call.Tool, settings(w.policy, w.call.Tool, w.call.Facts.Agent).Stages)
 		w.r.Plan = w.policy.AskFor(w.call, approvers.Limit{Count: 1, Per: time.Hour})
 	}
 	w.secrets = settings(w.policy, w.call.Tool, w.call.Facts.Agent).Secrets

@@ -146,6 +146,7 @@ type Action struct {
 	Who       Identity
 	At        time.Time
 	Digest    string // digest of the arguments that the person was shown
+	Stage     string // StageDigest of the request that the person was shown; empty: unknown, for example because an earlier program made the card
 	Partly    bool   // the person was shown only some of the arguments
 	Typed     bool   // the person typed the value that critical calls ask for
 	Rendering string

@@ -223,3 +223,50 @@ func TestMayAsk(t *testing.T) {
 	guest.Bot = true
 	wantDenied(t, (approvers.Agent{AllowGuests: true}).MayAsk(guest), approvers.DeniedBot)
 }
+
+// If never_loosen protects a tool that names no stages, neither an override nor a rule exchanges the role that routing
+// chose. Their stages come after this role. Without never_loosen, their stages replace the role.
+func TestNamedStagesBesideTheRoutedRole(t *testing.T) {
+	director := []approvers.Stage{{Approver: "finance-director", Quorum: 1}}
+	for name, c := range map[string]struct {
+		never    []string
+		own      []approvers.Stage
+		override []approvers.Stage
+		rule     []approvers.Stage
+		want     []string
+	}{
+		"an override":                          {never: []string{"send_email"}, override: director, want: []string{"team-lead", "finance-director"}},
+		"an override, every tool":              {never: []string{"*"}, override: director, want: []string{"team-lead", "finance-director"}},
+		"an override, not protected":           {override: director, want: []string{"finance-director"}},
+		"a rule":                               {never: []string{"send_email"}, rule: director, want: []string{"team-lead", "finance-director"}},
+		"a rule, not protected":                {rule: director, want: []string{"finance-director"}},
+		"a rule that names the role":           {never: []string{"*"}, rule: []approvers.Stage{{Approver: "team-lead", Quorum: 1}}, want: []string{"team-lead"}},
+		"a rule that names it last":            {never: []string{"*"}, rule: []approvers.Stage{{Approver: "finance-director", Quorum: 1}, {Approver: "team-lead", Quorum: 2, Group: "emea"}}, want: []string{"finance-director", "team-lead"}},
+		"a rule that names it among others":    {never: []string{"*"}, rule: []approvers.Stage{{Approver: "team-lead", Or: []string{"finance-director"}, Quorum: 1}}, want: []string{"team-lead", "team-lead"}},
+		"the entry names stages of its own":    {never: []string{"*"}, own: director, override: director, want: []string{"finance-director"}},
+		"the entry's stages and an override's": {never: []string{"*"}, own: []approvers.Stage{{Approver: "team-lead", Quorum: 1}}, override: director, want: []string{"team-lead", "finance-director"}},
+		"no other stages":                      {never: []string{"*"}, want: []string{"team-lead"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := example()
+			p.NeverLoosen = c.never
+			p.Agents[0].Overrides = map[string]approvers.Override{"send_email": {Stages: c.override}}
+			tool := &p.Tools[3]
+			tool.Stages = c.own
+			if c.rule != nil {
+				tool.Rules = []approvers.Rule{{When: approvers.Condition{Text: "true", Eval: func(approvers.Facts) (bool, error) { return true, nil }}, Stages: c.rule}}
+			}
+			wantStages(t, open(t, p, "send_email", `{}`), c.want...)
+		})
+	}
+
+	p := example()
+	p.NeverLoosen = []string{"*"}
+	p.Agents[0].Overrides = map[string]approvers.Override{"send_email": {Stages: director}}
+	call := callOf("send_email", `{}`)
+	call.Requesters = []approvers.PersonID{onLead.ID, onFin1.ID, onFin2.ID}
+	plan := p.Plan(call)
+	if plan.Verdict != approvers.Refuse {
+		t.Errorf("%s without anybody who may decide", plan.Verdict)
+	}
+}

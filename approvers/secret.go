@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,7 +16,8 @@ import (
 
 // SecretPaths returns the arguments that a tool's JSON Schema marks as secret: by "x-secret": true, "writeOnly": true,
 // or "format": "password". A schema from a tool's source may refer to itself, and may describe too many paths to list.
-// Therefore SecretPaths stops at a limit. Beyond the limit, every part that could contain a secret counts as secret.
+// Therefore SecretPaths stops at a limit. Beyond the limit, every part that could contain a secret counts as secret. If
+// SecretPaths can't find out which value a mark is for, the value with all its members counts as secret.
 func SecretPaths(schema json.RawMessage) []string {
 	var root any
 	if json.Unmarshal(schema, &root) != nil || !anyWithin(root, marked) {
@@ -31,6 +34,16 @@ func SecretPaths(schema json.RawMessage) []string {
 // marked reports whether a schema is marked as secret.
 func marked(s map[string]any) bool {
 	return s["x-secret"] == true || s["writeOnly"] == true || s["format"] == "password"
+}
+
+// references returns the schema's references to other schemas.
+func references(s map[string]any) (refs []string) {
+	for _, key := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
+		if ref, ok := s[key].(string); ok {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
 }
 
 // anyWithin applies a function to a schema and to the schemas inside this schema. anyWithin returns true if the
@@ -74,6 +87,17 @@ const (
 	maxSchemaDepth = 100
 )
 
+// The keywords whose values are schemas, in three forms: one schema or a list of schemas; schemas by name; and values
+// that describe no argument. Definitions count only where a reference names them.
+var (
+	schemaKeywords = []string{
+		"items", "additionalItems", "prefixItems", "unevaluatedItems", "contains", "additionalProperties", "unevaluatedProperties", "propertyNames",
+		"if", "then", "else", "not", "allOf", "anyOf", "oneOf", "contentSchema",
+	}
+	namedSchemaKeywords = []string{"dependentSchemas", "dependencies", "patternProperties"}
+	plainKeywords       = []string{"properties", "$defs", "definitions", "const", "enum", "default", "examples"}
+)
+
 // step examines the next schema, and appends the schemas that are nested in this schema.
 func (w *schemaWalk) step() {
 	at := w.steps[w.taken]
@@ -83,10 +107,11 @@ func (w *schemaWalk) step() {
 		return
 	}
 	last := len(w.steps) > maxSchemaSteps || at.depth == maxSchemaDepth
-	if marked(s) || last && anyWithin(s, func(s map[string]any) bool { return marked(s) || s["$ref"] != nil }) {
+	if marked(s) || last && anyWithin(s, func(s map[string]any) bool { return marked(s) || len(references(s)) > 0 }) || w.elsewhere(s) {
 		w.found = append(w.found, cmp.Or(strings.Join(at.path, "."), "*"))
+		return
 	}
-	if marked(s) || last {
+	if last {
 		return
 	}
 	within := func(sub any, name ...string) {
@@ -94,45 +119,90 @@ func (w *schemaWalk) step() {
 			w.steps = append(w.steps, schemaStep{sub, append(slices.Clip(at.path), name...), at.depth + 1})
 		}
 	}
-	if ref, ok := s["$ref"].(string); ok {
-		within(w.at(ref))
+	for _, ref := range references(s) {
+		sub, _ := w.at(ref)
+		within(sub)
 	}
-	for _, key := range []string{"properties", "dependentSchemas"} {
+	members, _ := s["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		within(members[name], name)
+	}
+	for _, key := range namedSchemaKeywords {
 		members, _ := s[key].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			if key == "properties" {
-				within(members[name], name)
-			} else {
-				within(members[name])
+			within(members[name])
+		}
+	}
+	for _, key := range schemaKeywords {
+		if list, ok := s[key].([]any); ok {
+			for _, sub := range list {
+				within(sub)
 			}
+			continue
 		}
-	}
-	for _, key := range []string{"items", "additionalProperties", "contains", "if", "then", "else", "not"} {
 		within(s[key])
-	}
-	for _, key := range []string{"allOf", "anyOf", "oneOf", "prefixItems"} {
-		list, _ := s[key].([]any)
-		for _, sub := range list {
-			within(sub)
-		}
 	}
 }
 
-// at resolves a reference within the schema. For a reference to another document, at returns nil.
-func (w *schemaWalk) at(ref string) any {
+// elsewhere reports whether step can't follow the schema: one of its references leads to no schema in this document, or
+// a keyword that step does not know has a mark.
+func (w *schemaWalk) elsewhere(s map[string]any) bool {
+	for _, ref := range references(s) {
+		if _, ok := w.at(ref); !ok {
+			return true
+		}
+	}
+	for key, value := range s {
+		known := slices.Contains(schemaKeywords, key) || slices.Contains(namedSchemaKeywords, key) || slices.Contains(plainKeywords, key)
+		if !known && anyWithin(value, marked) {
+			return true
+		}
+	}
+	return false
+}
+
+// at resolves a reference within the schema: a JSON Pointer, or the name of an anchor. If the reference leads to another
+// document, or to nothing, at returns false.
+func (w *schemaWalk) at(ref string) (schema any, ok bool) {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok {
-		return nil
+		return nil, false
+	}
+	rest, err := url.PathUnescape(rest)
+	if err != nil {
+		return nil, false
+	}
+	if rest != "" && !strings.HasPrefix(rest, "/") {
+		return w.anchor(rest)
 	}
 	at := w.root
 	for part := range strings.SplitSeq(strings.TrimPrefix(rest, "/"), "/") {
 		if part == "" {
 			continue
 		}
-		m, _ := at.(map[string]any)
-		at = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(part)]
+		switch s := at.(type) {
+		case map[string]any:
+			at = s[strings.NewReplacer("~1", "/", "~0", "~").Replace(part)]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(s) {
+				return nil, false
+			}
+			at = s[i]
+		default:
+			return nil, false
+		}
 	}
-	return at
+	return at, at != nil
+}
+
+// anchor finds the schema that names itself.
+func (w *schemaWalk) anchor(name string) (found any, ok bool) {
+	ok = anyWithin(w.root, func(s map[string]any) bool {
+		found = s
+		return s["$anchor"] == name || s["$dynamicAnchor"] == name || s["$id"] == "#"+name
+	})
+	return found, ok
 }
 
 // Secrets joins two lists of paths.

@@ -18,7 +18,21 @@ func TestSecretPaths(t *testing.T) {
 		`{"properties":{"card":{"$ref":"#/$defs/c"}},"$defs":{"c":{"properties":{"cvc":{"format":"password"}}}}}`:                {"card.cvc"},
 		`{"properties":{"pay":{"oneOf":[{"properties":{"iban":{"x-secret":true}}},{"properties":{"card":{"x-secret":true}}}]}}}`: {"pay.card", "pay.iban"},
 		`{"x-secret":true}`: {"*"},
-		`nothing`:           nil,
+		`{"properties":{"a":{"patternProperties":{"^pw_":{"writeOnly":true}}},"b":{}}}`:                                     {"a"},
+		`{"properties":{"a":{"patternProperties":{"^c":{"properties":{"pin":{"x-secret":true}}}}}}}`:                        {"a.pin"},
+		`{"properties":{"a":{}},"unevaluatedProperties":{"format":"password"}}`:                                             {"*"},
+		`{"properties":{"a":{"items":[{"type":"string"},{"writeOnly":true}]}}}`:                                             {"a"},
+		`{"properties":{"a":{"dependencies":{"b":["c"],"d":{"properties":{"e":{"x-secret":true}}}}}}}`:                      {"a.e"},
+		`{"properties":{"a":{"x-shape":{"of":{"writeOnly":true}}},"b":{}}}`:                                                 {"a"},
+		`{"properties":{"pw":{"$ref":"#secret"}},"$defs":{"s":{"$anchor":"secret","properties":{"x":{"x-secret":true}}}}}`:  {"pw.x"},
+		`{"properties":{"pw":{"$dynamicRef":"#secret"}},"$defs":{"s":{"$dynamicAnchor":"secret","x-secret":true}}}`:         {"pw"},
+		`{"properties":{"pw":{"$ref":"#secret"}},"definitions":{"s":{"$id":"#secret","x-secret":true}}}`:                    {"pw"},
+		`{"properties":{"pw":{"$ref":"#/$defs/my%20secret"}},"$defs":{"my secret":{"properties":{"x":{"x-secret":true}}}}}`: {"pw.x"},
+		`{"properties":{"pw":{"$ref":"#/allOf/0"}},"allOf":[{"type":"object","properties":{"x":{"x-secret":true}}}]}`:       {"pw.x", "x"},
+		`{"properties":{"a":{"$ref":"card.json"},"b":{"$ref":"#/$defs/none"},"c":{"x-secret":true},"d":{}}}`:                {"a", "b", "c"},
+		`{"properties":{"a":{"$ref":"card.json"},"b":{"$ref":"#/$defs/none"}}}`:                                             nil,
+		`{"properties":{"a":{"default":{"writeOnly":true}}},"$defs":{"unused":{"x-secret":true}}}`:                          nil,
+		`nothing`: nil,
 	} {
 		got := SecretPaths(json.RawMessage(schema))
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -155,7 +155,8 @@ func TestRejectsOfSeveral(t *testing.T) {
 }
 
 // If several rejections are needed, nobody can approve the call at one stage and reject it at the next. A request takes
-// at most MaxDecisions decisions, so people can't change their decisions endlessly.
+// at most MaxDecisions decisions of one person, so people can't change their decisions endlessly. Other people can still
+// decide.
 func TestForAndAgainst(t *testing.T) {
 	p := example()
 	p.Approvers[1].Members = users("U0002", "U0003") // a director is a lead too
@@ -171,8 +172,8 @@ func TestForAndAgainst(t *testing.T) {
 	if taken, _, denied := r.Revoke(deciding(p, start), actionBy(r, onFin1, start)); denied != nil || taken.State != approvers.Revoked {
 		t.Errorf("taking it back: %s, %v", taken.State, denied)
 	}
-	for i := len(r.Decisions); i < approvers.MaxDecisions; i++ {
-		if i%2 == 1 {
+	for i := range approvers.MaxDecisions {
+		if i%2 == 0 {
 			r, _, denied = r.Approve(deciding(p, start), actionBy(r, onFin2, start))
 		} else {
 			r, _, denied = r.Reject(deciding(p, start), actionBy(r, onFin2, start))
@@ -182,5 +183,103 @@ func TestForAndAgainst(t *testing.T) {
 		}
 	}
 	_, _, denied = r.Reject(deciding(p, start), actionBy(r, onFin2, start))
+	wantDenied(t, denied, approvers.DeniedCounted)
+	_, _, denied = r.Approve(deciding(p, start), actionBy(r, onFin2, start))
 	wantDenied(t, denied, approvers.DeniedFull)
+	third := person("U0005")
+	if r, _, denied = r.Reject(deciding(p, start), actionBy(r, third, start)); denied != nil || r.State != approvers.Rejected {
+		t.Errorf("another person's rejection: %v, %s", denied, r.State)
+	}
+}
+
+// A decision counts only for the stage and the plan that the person's card showed. The card of a stage stays valid while
+// others decide at the stage, and if the policy adds a later stage.
+func TestDecisionsOnAnEarlierCard(t *testing.T) {
+	two := func(hash string, quorum int, risk approvers.Risk, more ...approvers.Stage) *approvers.Policy {
+		p := staged(append([]approvers.Stage{{Approver: "team-lead", Quorum: quorum}, {Approver: "finance-director", Quorum: 1}}, more...)...)
+		p.Hash, p.Tools[5].Risk = hash, risk
+		p.Approvers[1].Members = users("U0002", "U0003") // a director is a lead too
+		return p
+	}
+	p := two("one", 1, approvers.High)
+	first := open(t, p, "issue_refund", small)
+	second := mustApprove(t, p, first, onLead, start)
+	quorum := two("quorum", 2, approvers.High)
+	later := two("later", 1, approvers.High, approvers.Stage{Group: "emea", Quorum: 1})
+	changed := func(p *approvers.Policy) approvers.Request {
+		r, _ := first.Refresh(deciding(p, start), nil)
+		return r
+	}
+	half := mustApprove(t, quorum, open(t, quorum, "issue_refund", small), onLead, start)
+	for name, c := range map[string]struct {
+		p        *approvers.Policy
+		card, at approvers.Request
+		denied   bool
+	}{
+		"of the stage before":                   {p, first, second, true},
+		"of this stage":                         {p, second, second, false},
+		"before a change of the quorum":         {quorum, first, changed(quorum), true},
+		"before a change of the risk":           {two("risk", 1, approvers.Critical), first, changed(two("risk", 1, approvers.Critical)), true},
+		"before a further stage was added":      {later, first, changed(later), false},
+		"of the same stage, before a colleague": {quorum, open(t, quorum, "issue_refund", small), half, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := actionBy(c.at, onFin1, start)
+			m.Stage = approvers.StageDigest(c.card)
+			if c.at.State != approvers.Pending {
+				t.Fatalf("%s: %s", c.at.State, c.at.Reason)
+			}
+			_, _, approval := c.at.Approve(deciding(c.p, start), m)
+			_, _, rejection := c.at.Reject(deciding(c.p, start), m)
+			_, _, edit := c.at.Modify(deciding(c.p, start), m, edited(c.p, c.at, "exec_2", `{"amount":7}`))
+			for _, denied := range []*approvers.Denied{approval, rejection, edit} {
+				if c.denied {
+					wantDenied(t, denied, approvers.DeniedStage)
+				} else if denied != nil {
+					t.Errorf("denied: %v", denied)
+				}
+			}
+		})
+	}
+}
+
+// If a policy replaces the role of an earlier stage while a call waits, both roles decide, and the stage with the
+// sufficient ceiling stays the last one.
+func TestAnEarlierStageIsReplaced(t *testing.T) {
+	stages := func(first string) []approvers.Stage {
+		return []approvers.Stage{{Approver: first, Quorum: 1}, {Approver: "finance-director", Quorum: 1}}
+	}
+	was, now := staged(stages("team-lead")...), staged(stages("support-agent")...)
+	for _, p := range []*approvers.Policy{was, now} {
+		p.Tools[5].Risk = approvers.Critical
+		p.Approvers[0].CanApprove = []string{"*"}
+	}
+	now.Hash = "now"
+	r, _ := open(t, was, "issue_refund", small).Refresh(deciding(now, start), nil)
+	if r.State != approvers.Pending {
+		t.Fatalf("%s: %s", r.State, r.Reason)
+	}
+	wantStages(t, r, "team-lead", "support-agent", "finance-director")
+}
+
+// Routing chose the stage of an edited call, and the editor may not decide this call. The stage then stays with the
+// role that routing chose.
+func TestAnEditorWhoMayNotDecide(t *testing.T) {
+	p := example()
+	p.Tools[5].Risk, p.Tools[5].Confirm, p.Tools[5].Stages = approvers.Medium, true, nil
+	p.Tools[5].Rules = []approvers.Rule{{Risk: approvers.High, When: approvers.Condition{Text: "args.amount > 100", Eval: func(f approvers.Facts) (bool, error) {
+		return f.Args["amount"] == 900.0, nil
+	}}}}
+	p.Approvers[1].Members = users("U0002")
+	r := open(t, p, "issue_refund", small)
+	r.Facts.Authors = append(r.Facts.Authors, onLead.ID)
+	wantStages(t, r, "team-lead")
+	r, _, denied := r.Modify(deciding(p, start), actionBy(r, onLead, start), edited(p, r, "exec_2", `{"amount":900}`))
+	if denied != nil || r.Plan.Risk != approvers.High {
+		t.Fatalf("%s, %v", r.Plan.Risk, denied)
+	}
+	wantStages(t, r, "finance-director")
+	if r = mustApprove(t, p, r, onFin1, start); r.State != approvers.Approved {
+		t.Errorf("%s", r.State)
+	}
 }

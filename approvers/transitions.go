@@ -2,6 +2,7 @@ package approvers
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -20,6 +21,7 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 		return r, nil
 	}
 	plan := r.Plan.Union(in.Policy, in.Policy.Plan(r.AsCall(args)))
+	plan.endWithCeiling(in.Policy, r.Tool)
 	if plan.Verdict != Refuse {
 		if problem := plan.unsatisfiable(in.Policy, r.Tool); problem != "" {
 			plan.refuse(problem)
@@ -117,6 +119,27 @@ func (r Request) ready(m Action) *Denied {
 	return nil
 }
 
+// StageDigest identifies the current stage with everything that its card promises: the call's risk, and the stages up to
+// the current one with their roles, numbers and times. StageDigest stays the same while people decide at the stage, and
+// if a policy adds later stages. It changes with the next stage, and if a policy lets the stages start again.
+func StageDigest(r Request) string {
+	text := appendPart(nil, fmt.Sprintf("countersign/stage/v1 %d", r.Plan.Risk))
+	for _, s := range r.Plan.Stages[:min(r.Stage+1, len(r.Plan.Stages))] {
+		text = appendPart(text, s.String())
+		text = appendPart(text, fmt.Sprint(max(s.Rejects, 1), s.ExpiresAfter, s.EscalateAfter))
+	}
+	return SumOf(text).String()[:16]
+}
+
+// Outdated returns the denial of a decision on a card that shows another stage or plan than the current one. The
+// parameter shown is the card's StageDigest. If it is empty, nobody knows what the card shows, and Outdated returns nil.
+func Outdated(r Request, p *Policy, shown string) *Denied {
+	if shown == "" || shown == StageDigest(r) {
+		return nil
+	}
+	return &Denied{Code: DeniedStage, Role: r.title(p)}
+}
+
 // MayDecide returns the reason why a person can't make any decision about the request, or nil. The transitions also
 // make this check.
 func (r Request) MayDecide(in DecisionContext, m Action) *Denied {
@@ -140,6 +163,9 @@ func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denie
 	if r.counted(m.Who.ID) {
 		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}
 	}
+	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
+		return r, nil, denied
+	}
 	if r.MustReveal(in.Policy, m.Who.ID) {
 		return r, nil, &Denied{Code: DeniedMasked}
 	}
@@ -149,7 +175,7 @@ func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denie
 	if r.WantsTyping() && !m.Typed {
 		return r, nil, &Denied{Code: DeniedTyped}
 	}
-	if len(r.Decisions) >= MaxDecisions {
+	if decisionsBy(r, m.Who.ID) >= MaxDecisions {
 		return r, nil, &Denied{Code: DeniedFull}
 	}
 	r, events := r.count(in, Approve, role, m)
@@ -172,10 +198,20 @@ func (r Request) agreedBefore(who PersonID) bool {
 	return slices.ContainsFunc(r.ValidApprovals(), func(d Decision) bool { return d.By == who && d.Stage < r.Stage })
 }
 
-// MaxDecisions limits the decisions of a request. The limit is well above the number of decisions that a request's
-// stages need. The limit stops people who change their decision repeatedly. Beyond the limit, [Request.Approve] and
-// [Request.Reject] are denied.
-const MaxDecisions = 60
+// MaxDecisions limits the decisions of one person about a request, so that nobody can change a decision endlessly. The
+// limit is well above the number of decisions that edits and changes of the policy ask for. Beyond the limit,
+// [Request.Approve] and [Request.Reject] are denied to this person, and other people can still decide.
+const MaxDecisions = 20
+
+// decisionsBy returns the number of a person's decisions, including those that no longer count.
+func decisionsBy(r Request, who PersonID) (n int) {
+	for _, d := range r.Decisions {
+		if d.By == who {
+			n++
+		}
+	}
+	return n
+}
 
 // count adds an approval. If the stage then has its quorum, the request goes to the next stage or is approved.
 func (r Request) count(in DecisionContext, kind DecisionKind, role Role, m Action) (Request, []Event) {
@@ -225,6 +261,9 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	if denied != nil {
 		return r, nil, denied
 	}
+	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
+		return r, nil, denied
+	}
 	if m.Reason == "" {
 		return r, nil, &Denied{Code: DeniedNoReason}
 	}
@@ -234,7 +273,7 @@ func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied
 	if r.CurrentStage().Rejects > 1 && r.agreedBefore(m.Who.ID) {
 		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)} // one person's approval and rejection can't both count, but the person can revoke the approval
 	}
-	if len(r.Decisions) >= MaxDecisions {
+	if decisionsBy(r, m.Who.ID) >= MaxDecisions {
 		return r, nil, &Denied{Code: DeniedFull}
 	}
 	r, decided := r.retractDecision(m.Who.ID).decide(m.decision(Reject, role, r, in.Now))
@@ -287,6 +326,9 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	if denied != nil {
 		return r, nil, denied
 	}
+	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
+		return r, nil, denied
+	}
 	if !r.Facts.Editable() {
 		return r, nil, &Denied{Code: DeniedNoEdits}
 	}
@@ -309,9 +351,9 @@ func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Even
 	r.Execution, r.Args, r.Digest = e.Execution, e.Args, e.Digest
 	r.Preview, r.MadePreview, r.PreviewFault, r.ToolPreview = e.Preview, e.MadePreview, e.PreviewFault, e.ToolPreview
 	r.Plan = e.Plan
-	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk {
-		// Routing chose the stage's role by ceiling. The editor's role also has a sufficient ceiling, so the editor's
-		// role may replace the stage's role.
+	if r.Plan.Routed && role.MaxRisk >= r.Plan.Risk && (r.Plan.SelfOK || !bars(r, m.Who)) {
+		// Routing chose the stage's role by ceiling, and by who may decide the edited call. The editor may decide it,
+		// and the editor's role has a sufficient ceiling, so the editor's role may replace the stage's role.
 		r.Plan.Stages = []Stage{{Approver: role.Name, Quorum: 1}}
 	}
 	r, started := r.keepHanded(was.Plan.Stages).begin(in, StageEdited, was)

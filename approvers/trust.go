@@ -15,6 +15,7 @@ type Trust struct {
 	Bounds   []Bound    `json:"bounds,omitempty"` // the fixed values of the counted calls, and their greatest numbers
 	Risk     Risk       `json:"risk,omitempty"`   // the highest risk of the counted calls
 	Approved []Signer   `json:"approved,omitempty"`
+	At       time.Time  `json:"at,omitzero"` // when the last of these calls succeeded; zero: an earlier program counted it
 }
 
 // OfferHolds is the time within which an offer can be accepted.
@@ -44,7 +45,7 @@ func (t Trust) Grow(in DecisionContext, r Request) (Trust, Grant, bool) {
 		return t, Grant{}, false
 	}
 	t = t.add(Trust{ToolHash: r.ToolHash, Terms: p.Grants, Args: names(values), Bounds: bounds, Risk: max(p.Risk, r.Plan.Risk)})
-	t.Approved = addSigner(t.Approved, Signer{r.ClosedBy, r.ClosedName})
+	t.Approved, t.At = addSigner(t.Approved, Signer{r.ClosedBy, r.ClosedName}), in.Now
 	if t.Row < p.TrustAfter {
 		return t, Grant{}, false
 	}

@@ -203,6 +203,15 @@ func (s *attackHarness) stages(stages ...approvers.Stage) {
 	s.restore = func() { s.setPolicy(was) }
 }
 
+// stageBefore returns a high-risk call that has passed its first stage. The target's card shows the first stage.
+func (s *attackHarness) stageBefore() target {
+	s.t.Helper()
+	s.stages(approvers.Stage{Approver: "team-lead", Quorum: 1}, approvers.Stage{Approver: "finance-director", Quorum: 1})
+	t := s.refund()
+	s.decides(t, "U0002", control.ActApprove)
+	return t
+}
+
 // withdraws makes Sam withdraw the call of a target.
 func (s *attackHarness) withdraws(t target) {
 	s.t.Helper()

@@ -66,7 +66,7 @@ func wrongPeople() []attack {
 			p.Approvers[1].MaxRisk = approvers.Medium
 			p.Approvers[2].CanApprove = []string{"cancel_account"}
 		}),
-		policy("the tool became critical", approvers.DeniedTyped, "you type one of its values", func(p *approvers.Policy) {
+		policy("the tool became critical", approvers.DeniedStage, "the policy changed", func(p *approvers.Policy) {
 			p.Tools[toolIndex(p, "issue_refund")].Risk = approvers.Critical
 			p.Tools[toolIndex(p, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1}, {Approver: "finance-director", Quorum: 2}}
 		}),

@@ -178,6 +178,14 @@ func attacks() []attack {
 			s.quiet()
 			return t, "U0003", s.send(t.press("U0003", control.ActApprove))
 		}},
+		attack{"a card of the stage before", approvers.DeniedStage, "the next stage began", func(s *attackHarness) (target, string, string) {
+			t := s.stageBefore()
+			return t, "U0003", s.send(t.press("U0003", control.ActApprove))
+		}},
+		attack{"a form of a card of the stage before", approvers.DeniedStage, "the next stage began", func(s *attackHarness) (target, string, string) {
+			t := s.stageBefore()
+			return t, "U0003", s.send(t.form("U0003", control.ActReject, s.filled(t, 0), map[string]string{control.FieldReason: "no"}))
+		}},
 	)
 	out = append(out, wrongPeople()...)
 	return append(out, wrongForms()...)

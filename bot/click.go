@@ -14,6 +14,7 @@ import (
 	"countersign/bot/render/control"
 	"countersign/bot/render/form"
 	"countersign/bot/render/thread"
+	"countersign/store"
 )
 
 // clickHandler handles clicks on buttons. clickHandler validates the click, identifies the person, and calls one use
@@ -72,6 +73,15 @@ func (b *clickHandler) handle(ctx context.Context, d delivered, i interaction) e
 	return b.act(ctx, d, to, target, action, click)
 }
 
+// seen sets what the person saw: how the clicked version shows the request.
+func seen(click *workflow.Click, target form.ClickTarget) {
+	shown := target.ShownRequest()
+	click.Digest, click.Stage, click.Whole, click.FirstSeen, click.Rendering = shown.Digest, shown.Stage, shown.Whole, shown.Since, target.RenderingHash()
+	if target.Message.Kind != store.OutboxHome {
+		click.Message = target.Message.ID
+	}
+}
+
 // act performs a button's action.
 func (b *clickHandler) act(ctx context.Context, d delivered, to ephemeralReply, target form.ClickTarget, action string, click workflow.Click) error {
 	who, err := b.identities.authority(ctx, to.user, target, action)
@@ -79,7 +89,7 @@ func (b *clickHandler) act(ctx context.Context, d delivered, to ephemeralReply, 
 		return b.outcomes.unknownClicker(ctx, d, to, click, target, err)
 	}
 	click.Inbox, click.At, click.Who, click.User = d.id, d.at, who, to.user
-	click.Digest, click.Whole, click.Rendering, click.FirstSeen = target.ShownRequest().Digest, target.ShownRequest().Whole, target.RenderingHash(), target.ShownRequest().Since
+	seen(&click, target)
 	r := target.Request
 	if target.Grant != nil {
 		return b.grant.clicked(ctx, to, target, action, click)

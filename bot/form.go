@@ -45,7 +45,7 @@ func (b *formOpener) unbundleWithin(ctx context.Context, d delivered, i interact
 		return b.outcomes.unknownClicker(ctx, d, to, click, target, err)
 	}
 	click.Inbox, click.At, click.Who, click.User, click.Request = d.id, d.at, who, to.user, target.Token.Ref
-	click.Digest, click.Whole, click.Rendering, click.FirstSeen = target.ShownRequest().Digest, target.ShownRequest().Whole, target.RenderingHash(), target.ShownRequest().Since
+	seen(&click, target)
 	after, err := b.Requests.Unbundle(ctx, click)
 	words := block.Say("↗️ It has a card of its own now, with everything that you can do about it.")
 	var denied *approvers.Denied
@@ -149,7 +149,11 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 	case unknown != nil:
 		return b.outcomes.refuseUnknown(ctx, d, to, click, target, unknown)
 	case no != nil:
-		return b.Requests.Refuse(ctx, click, no, "", target.Token.Ref)
+		redraw := ""
+		if no.Code == approvers.DeniedStage && target.Message.Kind != store.OutboxHome {
+			redraw = target.Message.ID
+		}
+		return b.Requests.Refuse(ctx, click, no, redraw, target.Token.Ref)
 	}
 	return b.Intake.Done(ctx, click.Inbox, "")
 }

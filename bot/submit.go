@@ -172,9 +172,9 @@ func (b *submissionHandler) handle(ctx context.Context, d delivered, i interacti
 		return b.outcomes.unknownClicker(ctx, d, to, workflow.Click{Channel: target.Message.Channel, MessageTS: target.Message.TS}, target, err)
 	}
 	click := workflow.Click{
-		Inbox: d.id, At: d.at, Who: who, User: to.user, Request: f.Ref, Digest: target.ShownRequest().Digest, Whole: target.ShownRequest().Whole, Rendering: target.RenderingHash(),
-		FirstSeen: target.ShownRequest().Since, Channel: target.Message.Channel, MessageTS: target.Message.TS, Reason: i.written(control.FieldReason),
+		Inbox: d.id, At: d.at, Who: who, User: to.user, Request: f.Ref, Channel: target.Message.Channel, MessageTS: target.Message.TS, Reason: i.written(control.FieldReason),
 	}
+	seen(&click, target)
 	switch i.View.Callback {
 	case control.ActTyped:
 		click.Kind, click.Typed = approvers.Approve, form.TypedError(*target.Request, i.filled(control.FieldTyped)) == ""

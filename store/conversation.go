@@ -157,6 +157,7 @@ const (
 	SettingReceiptKeys  = "receipts"  // the public keys that verify receipts; its value is a settings.ReceiptKeys
 	SettingWebhook      = "webhook/"  // followed by a caller's name: the failures of deliveries to the caller's webhook since the last success; the value is a settings.Webhook
 	SettingSlackToken   = "token"     // the encrypted bot token of an app with token rotation; its value is a settings.SlackToken
+	SettingRetention    = "retention" // the time of the last round of retention; its value is a settings.Retention
 	SettingDemo         = "demo"      // without content; marks the store of a demo (option --store), which has no data of a real bot
 )
 

@@ -201,6 +201,7 @@ type Rendering struct {
 type Shown struct {
 	Request string    `json:"request"`
 	Digest  string    `json:"digest"`          // the digest of the execution that was shown
+	Stage   string    `json:"stage,omitempty"` // approvers.StageDigest of the request that was shown; empty: an earlier program made the rendering, or it shows a run
 	Whole   bool      `json:"whole,omitempty"` // the rendering shows all arguments, so people can approve the request from it
 	Since   time.Time `json:"since,omitzero"`  // when the outbox message first showed this digest
 }

@@ -128,7 +128,7 @@ func (v *verification) storedOf(id string) error {
 		return err
 	}
 	why, err := differs(v.r, chain)
-	if why != "" {
+	if why != "" && v.prunings[id] == nil { // early versions pruned chains that could still get records
 		v.fault("%s", visible.Line(why))
 	}
 	return err

@@ -71,7 +71,7 @@ func (t *tx) countEvents(r approvers.Request, events []approvers.Event) error {
 	if !doubted {
 		return nil
 	}
-	return t.grants.resetStreak(r.Agent, r.Tool)
+	return t.grants.resetStreak(r.Agent, r.Tool, time.Time{})
 }
 
 // Event is something that happened, for metrics and traces. Exactly one of the fields below Request is set.

@@ -192,7 +192,10 @@ func (w *Requests) DecideAll(ctx context.Context, c Click, shown []store.Shown) 
 				inTheWay, counted = m.now, denied
 			default:
 				inTheWay = m.now
-				return denied, t.requests.deniedAll(c, m, denied)
+				if m.stored.ID == "" {
+					return denied, nil
+				}
+				return denied, t.requests.denied(string(c.Kind), c, m.currentRequest, denied)
 			}
 		}
 		if len(decisions) == 0 {
@@ -224,29 +227,20 @@ func (d decided) allEvents() []approvers.Event { return slices.Concat(d.events, 
 
 // decideOne determines the effect of a click on one request of a bundle. decideOne writes nothing.
 func (t requestsTx) decideOne(c Click, one store.Shown, earlier []decided) (decided, *approvers.Denied, error) {
-	c.Request, c.Digest, c.Whole, c.Typed, c.FirstSeen = one.Request, one.Digest, one.Whole, false, one.Since
+	c.Request, c.Digest, c.Stage, c.Whole, c.Typed, c.FirstSeen = one.Request, one.Digest, one.Stage, one.Whole, false, one.Since
 	cur, denied, err := t.current(one.Request)
 	m, r := decided{click: c, currentRequest: cur}, cur.now
 	if err != nil || denied != nil {
 		return m, denied, err
 	}
 	if len(earlier) > 0 && r.State == approvers.Pending && (earlier[0].now.Stage != r.Stage || !earlier[0].now.CurrentStage().AsksLike(r.CurrentStage())) {
+		if denied := approvers.Outdated(r, t.policy, one.Stage); denied != nil {
+			return m, denied, nil
+		}
 		return m, &approvers.Denied{Code: approvers.DeniedStale}, nil // the requests are no longer at the same stage
 	}
 	m.after, m.since, denied = t.decide(r, c)
 	return m, denied, nil
-}
-
-// deniedAll records the denied attempt to decide a bundle. m is the decision that was denied. The current policy may
-// have changed the request of m, so deniedAll also writes the request.
-func (t requestsTx) deniedAll(c Click, m decided, denied *approvers.Denied) error {
-	if m.stored.ID == "" {
-		return nil
-	}
-	if err := t.applyIfChanged(m.currentRequest); err != nil {
-		return err
-	}
-	return t.auditDenied(m.stored.ID, string(c.Kind), c, denied)
 }
 
 // Unbundle takes a request out of its bundle. The request gets its own card, at the address of the bundle's card. Each

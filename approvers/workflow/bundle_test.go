@@ -16,7 +16,7 @@ import (
 func putUp(s view.Model) (shows []store.Shown) {
 	for _, c := range s.Calls {
 		if c.Request.State == approvers.Pending && c.Request.Bundled() {
-			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Execution.Digest, Whole: true})
+			shows = append(shows, store.Shown{Request: c.Request.ID, Digest: c.Execution.Digest, Stage: approvers.StageDigest(*c.Request), Whole: true})
 		}
 	}
 	return shows
@@ -265,10 +265,16 @@ func TestDecideAllAtOneStage(t *testing.T) {
 	c := h.clickOn(lead, approvers.Approve, rs[1].ID)
 	_, err := h.Requests.Decide(h.ctx(), c)
 	h.ok(err)
-	in, err := h.decideAll(fin1, approvers.Reject, shows)
-	wantDenied(t, err, approvers.DeniedStale)
+	shown := h.show(h.only(rs[0].Turn, store.OutboxBundle))
+	c = workflow.Click{Inbox: h.id("click"), At: h.clock.Now(), Who: fin1, Kind: approvers.Reject, Reason: "because", Message: shown.ID}
+	h.receive(c)
+	in, err := h.Requests.DecideAll(h.ctx(), c, shows)
+	wantDenied(t, err, approvers.DeniedStage)
 	if in.ID != rs[1].ID {
 		t.Errorf("told of %s", in.ID)
+	}
+	if s := h.only(rs[0].Turn, store.OutboxBundle); s.State != store.OutboxWanted || s.Hash != "" {
+		t.Errorf("the clicked card is %s", s.State)
 	}
 	h.wantState(rs[0].ID, approvers.Pending)
 }

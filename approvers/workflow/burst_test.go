@@ -75,9 +75,11 @@ func TestBurstWhileThePolicyTightens(t *testing.T) {
 	}
 	untyped, typed := 0, 0
 	for _, r := range rs[5:] {
+		_, err := h.Requests.Decide(h.ctx(), h.clickOn(lead, approvers.Approve, r.ID)) // on a card with the old plan
+		wantDenied(t, err, approvers.DeniedStage)
 		c := h.clickOn(lead, approvers.Approve, r.ID)
 		c.Typed = false
-		_, err := h.Requests.Decide(h.ctx(), c)
+		_, err = h.Requests.Decide(h.ctx(), c)
 		wantDenied(t, err, approvers.DeniedTyped)
 		untyped++
 		c = h.clickOn(lead, approvers.Approve, r.ID)

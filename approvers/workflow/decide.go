@@ -123,7 +123,7 @@ func (t requestsTx) action(c Click) approvers.Action {
 	if c.At.IsZero() {
 		c.At = t.now // a click without a time of receipt counts as received now, so that deadlines apply
 	}
-	return approvers.Action{Who: c.Who, At: c.At, Digest: c.Digest, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
+	return approvers.Action{Who: c.Who, At: c.At, Digest: c.Digest, Stage: c.Stage, Partly: !c.Whole, Typed: c.Typed, Rendering: c.Rendering, Reason: c.Reason}
 }
 
 // auditDecided records a decision, and which version of the card the person saw.
@@ -167,10 +167,12 @@ type Click struct {
 	Reason      string
 	Args        json.RawMessage // for approvers.Modify: the exact bytes of the new arguments
 	Digest      string          // digest of the execution that the rendering showed
+	Stage       string          // digest of the stage that the rendering showed; see store.Shown
 	Whole       bool            // the rendering showed the complete arguments
 	Typed       bool            // the person typed the value that the approval requires
 	FirstSeen   time.Time       // when the clicked message first showed these arguments; zero: unknown
 	Rendering   string          // the rendering's hash
+	Message     string          // id of the clicked outbox message; empty: a Home tab, or not a click in Slack
 	Channel     string          // the channel of the clicked message
 	MessageTS   string
 }
@@ -214,15 +216,26 @@ func (w *core) onRequest(ctx context.Context, what string, c Click, action reque
 			return nil, err
 		}
 		if denied != nil {
-			if err := t.requests.applyIfChanged(cur); err != nil {
-				return nil, err
-			}
-			return denied, t.auditDenied(cur.now.ID, what, c, denied)
+			return denied, t.requests.denied(what, c, cur, denied)
 		}
 		out = after
 		return nil, t.apply(after, slices.Concat(cur.events, events))
 	})
 	return out, err
+}
+
+// denied records a denied action on a request, and writes the request if the current tools or policy have changed it. If
+// the clicked card shows an earlier stage or plan, the card is rendered again.
+func (t requestsTx) denied(what string, c Click, cur currentRequest, denied *approvers.Denied) error {
+	if err := t.applyIfChanged(cur); err != nil {
+		return err
+	}
+	if denied.Code == approvers.DeniedStage {
+		if err := t.outbox.drawAgain(c.Message, c, denied); err != nil {
+			return err
+		}
+	}
+	return t.auditDenied(cur.now.ID, what, c, denied)
 }
 
 // auditDenied records a denied attempt. Each of the first denialsKept attempts of a kind gets a record. A later record

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -64,6 +65,60 @@ func TestStagesAndQuorum(t *testing.T) {
 	h.wantState(r.ID, approvers.Approved)
 	h.run(r.Execution, "refunded")
 	h.wantKinds(r.ID, "proposed denied decided advanced decided denied decided approved executing executed returned")
+}
+
+// A click counts only for the stage and the plan that the clicked card showed. Otherwise the click is denied and
+// recorded, and the card is rendered again. A policy that changed the plan is stored with the denial. While a stage
+// waits for its quorum, its cards stay valid.
+func TestClicksOnAnEarlierStage(t *testing.T) {
+	staged := func(hash string, quorum int) *approvers.Policy {
+		return policy(hash, func(p *approvers.Policy) {
+			p.Tools[3].Rules = nil
+			p.Tools[3].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: quorum}, {Approver: "finance-director", Quorum: 1}}
+			p.Approvers[1].Members = users("U0002", "U0003") // a director is a lead too
+		})
+	}
+	for name, tt := range map[string]struct {
+		quorum int
+		before func(h *harness, r approvers.Request)
+		denied bool
+		stage  int
+		kinds  string
+	}{
+		"the next stage began": {1, func(h *harness, r approvers.Request) { h.approve(lead, r.ID) }, true, 1, "proposed decided advanced denied"},
+		"the policy changed":   {1, func(h *harness, _ approvers.Request) { h.policy.Store(staged("policy-2", 2)) }, true, 0, "proposed replanned denied"},
+		"the quorum waits":     {2, func(h *harness, r approvers.Request) { h.approve(lead, r.ID) }, false, 1, "proposed decided decided advanced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.policy.Store(staged("policy-1", tt.quorum))
+			r := h.ask(`issue_refund {"amount":5}`)
+			card := h.show(h.only(r.ID, store.OutboxCard))
+			c := h.clickOn(fin1, approvers.Approve, r.ID)
+			c.Message = card.ID
+			tt.before(h, r)
+			if s := h.message(card.ID); s.State != store.OutboxShown { // as if Slack showed the new version already
+				h.show(s)
+			}
+			_, err := h.Requests.Decide(h.ctx(), c)
+			now := h.request(r.ID)
+			if now.Stage != tt.stage || now.State != approvers.Pending {
+				t.Errorf("%s at stage %d", now.State, now.Stage)
+			}
+			if got := strings.ReplaceAll(h.kinds(r.ID), " shown", ""); got != tt.kinds {
+				t.Errorf("the history is %s", got)
+			}
+			if !tt.denied {
+				h.ok(err)
+				return
+			}
+			wantDenied(t, err, approvers.DeniedStage)
+			if s := h.message(card.ID); s.State != store.OutboxWanted {
+				t.Errorf("the clicked card is %s", s.State)
+			}
+			h.approve(fin1, r.ID)
+		})
+	}
 }
 
 func TestDenialsAreRecorded(t *testing.T) {

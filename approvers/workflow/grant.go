@@ -351,16 +351,22 @@ func (t grantsTx) resetStreakOfTool(e approvers.Execution) error {
 	if err != nil {
 		return err
 	}
-	return t.resetStreak(turn.Agent, e.Tool)
+	return t.resetStreak(turn.Agent, e.Tool, time.Time{})
 }
 
-// resetStreak ends the streak of a tool's calls that were approved unchanged.
-func (t grantsTx) resetStreak(agent, tool string) error {
+// resetStreak ends the streak of a tool's calls that were approved unchanged. If the parameter before is not zero,
+// resetStreak keeps a streak with a later call.
+func (t grantsTx) resetStreak(agent, tool string, before time.Time) error {
 	trust, s, err := t.trust(agent, tool)
-	if err != nil || trust.Row == 0 {
+	if err != nil || trust.Row == 0 || !before.IsZero() && !trust.At.Before(before) {
 		return err
 	}
 	return t.putTrust(s, approvers.Trust{})
+}
+
+// ResetStreak does the same for package retention, because a streak has values of its calls' arguments.
+func (t Tx) ResetStreak(agent, tool string, before time.Time) error {
+	return t.grants.resetStreak(agent, tool, before)
 }
 
 // trust reads the streak of an agent's approved calls to a tool.

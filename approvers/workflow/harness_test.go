@@ -261,9 +261,10 @@ func (h *harness) timers(kinds ...store.TimerKind) map[string]store.Timer {
 // clickOn returns a click of a person on the current card of a request. The click is received now.
 func (h *harness) clickOn(who approvers.Identity, kind approvers.DecisionKind, request string) workflow.Click {
 	h.t.Helper()
+	r := h.request(request)
 	c := workflow.Click{
 		Inbox: h.id("click"), At: h.clock.Now(), Who: who, Request: request, Kind: kind, Reason: "because",
-		Digest: h.request(request).Digest, Whole: true, Typed: true, Rendering: "rendering", Channel: "C0002", MessageTS: "200.1",
+		Digest: r.Digest, Stage: approvers.StageDigest(r), Whole: true, Typed: true, Rendering: "rendering", Channel: "C0002", MessageTS: "200.1",
 	}
 	h.receive(c)
 	return c

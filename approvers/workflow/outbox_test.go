@@ -25,7 +25,7 @@ func (h *harness) posted(s store.OutboxMessage) workflow.SentMessage {
 	if vm, err := h.Views.Message(h.ctx(), s.ID); err != nil {
 		h.t.Fatal(err)
 	} else if vm.Request != nil && vm.Execution != nil {
-		p.Shows = []store.Shown{{Request: vm.Request.ID, Digest: vm.Execution.Digest, Whole: true}}
+		p.Shows = []store.Shown{{Request: vm.Request.ID, Digest: vm.Execution.Digest, Stage: approvers.StageDigest(*vm.Request), Whole: true}}
 	} else if s.Kind == store.OutboxBundle {
 		p.Shows = putUp(vm)
 	}
@@ -98,7 +98,7 @@ func TestMessagesFollowTheState(t *testing.T) {
 	found, shown, err := h.Views.Delivery(h.ctx(), card.Channel, card.TS)
 	h.ok(err)
 	if found.ID != card.ID || shown.Post != 3 || shown.Hash != card.Hash ||
-		shown.Of(r.ID) != (store.Shown{Request: r.ID, Digest: r.Digest, Whole: true, Since: h.clock.Now()}) {
+		shown.Of(r.ID) != (store.Shown{Request: r.ID, Digest: r.Digest, Stage: approvers.StageDigest(r), Whole: true, Since: h.clock.Now()}) {
 		t.Errorf("the message shows %s, version %d, %s", found.ID, shown.Post, shown.Hash)
 	}
 	first, err := h.Views.Rendering(h.ctx(), card.ID, 1)

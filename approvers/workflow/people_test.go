@@ -279,6 +279,8 @@ func TestWhoseDecisionFallsIsTold(t *testing.T) {
 					p.Tools[3].Rules[0].Stages[0].Quorum = 2
 					p.Approvers[1].Members = users("U0002", "U0005")
 				}))
+				_, err := h.Requests.Decide(h.ctx(), h.clickOn(person("U0005"), approvers.Approve, r)) // on a card with the old plan
+				wantDenied(h.t, err, approvers.DeniedStage)
 				h.approve(person("U0005"), r)
 			},
 			told: "fallen user:U0002 0",

@@ -64,7 +64,7 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 	return w.update(ctx, "restore", func(t *tx) error {
 		for _, agent := range t.policy.Agents {
 			for _, tool := range t.policy.Tools {
-				if err := t.grants.resetStreak(agent.Name, tool.Name); err != nil {
+				if err := t.grants.resetStreak(agent.Name, tool.Name, time.Time{}); err != nil {
 					return err
 				}
 			}

@@ -290,8 +290,9 @@ func (h *harness) shownAs(s store.OutboxMessage, text string) {
 	h.ok(h.Outbox.Delivered(h.ctx(), s, p))
 }
 
-// A call that was asked for again has two requests and two executions. Erase and Enforce erase the texts of both, even
-// if the outcome of the earlier run stays unknown. Erase accepts the id of each of the two requests.
+// A call that was asked for again has two requests and two executions. Erase erases the texts of both, even if the
+// outcome of the earlier run stays unknown. Erase accepts the id of each of the two requests. Enforce erases the texts
+// of both when somebody has reported this outcome.
 func TestEraseCallAskedForAgain(t *testing.T) {
 	for _, erase := range []func(h *harness, first, second string) error{
 		func(h *harness, first, _ string) error {
@@ -302,7 +303,8 @@ func TestEraseCallAskedForAgain(t *testing.T) {
 			_, err := retention.Erase(h.ctx(), h.Workflow, second, approvers.Operator("root"), "asked to")
 			return err
 		},
-		func(h *harness, _, _ string) error {
+		func(h *harness, first, _ string) error {
+			h.ok(h.reports(lead, h.request(first).Execution, workflow.DidNot))
 			h.clock.pass(91 * aDay)
 			h.retain(1, 0)
 			h.turns = nil // the turn is erased, and the invariants are checked only for existing turns

@@ -117,3 +117,25 @@ func textOf(blocks []slack.Block) string {
 	}
 	return b.String()
 }
+
+// On the card of an earlier stage, neither Details… nor another form offers a decision.
+func TestFormsOfAnEarlierStage(t *testing.T) {
+	r := bottest.Request(bottest.RefundArgs)
+	who := approvers.Identity{ID: teo, Name: "Teo"}
+	for stage, denied := range map[string]bool{"": false, approvers.StageDigest(r): false, "another": true} {
+		s := allowSeen(r)
+		s.Shown.Shows[0].Stage = stage
+		d := form.Precheck(r, s, who)
+		if (d != nil) != denied || denied && d.Code != approvers.DeniedStage {
+			t.Errorf("stage %q: %v", stage, d)
+		}
+		for name, m := range map[string]slack.ModalViewRequest{
+			"details": form.Details(s, testToken(r), who),
+			"allow":   form.People[control.ActAllow](s, who),
+		} {
+			if (m.Submit == nil) != denied {
+				t.Errorf("stage %q: %s can be submitted: %t", stage, name, m.Submit != nil)
+			}
+		}
+	}
+}

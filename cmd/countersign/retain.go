@@ -48,7 +48,7 @@ const retainEvery = 36
 
 // retain erases data beyond the policy's retention, and counts the erased data.
 func retain(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
-	done, err := retention.Enforce(ctx, wf)
+	done, err := retention.Round(ctx, wf)
 	if done != (retention.Removed{}) {
 		log.InfoContext(ctx, "erased by age, as the policy says", "conversations", done.Conversations, "grants", done.Grants, "absences", done.Absences,
 			"home_tabs", done.Homes, "set_aside", done.SetAside, "chains", done.Chains, "records", done.Records)

@@ -30,6 +30,7 @@ func (c *checker) protected(a approvers.Agent, tool string) {
 	free.NeverLoosen = nil
 	wants, _ := free.Tool(tool, a.Name)
 	gets, _ := c.policy.Tool(tool, a.Name)
+	gets.Stages = c.policy.KeptStages(gets)
 	for _, l := range loosened(wants, gets) {
 		c.wrong("agents."+a.Name+".overrides."+tool+"."+l.key, fmt.Sprintf("for agent %s this %s, but never_loosen protects %s", a.Name, l.what, tool),
 			"remove it, or take "+tool+" out of never_loosen; until then it has no effect")

@@ -174,7 +174,7 @@ func (s source) foreignFault(imported string) string {
 // never reads the clock, and never waits. The map "forbidden" lists the names that approvers may not use.
 var pureImports = []string{
 	"bytes", "cmp", "crypto/ed25519", "crypto/sha256", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "io",
-	"maps", "math", "math/big", "regexp", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8", "github.com/go-json-experiment/json/jsontext",
+	"maps", "math", "math/big", "net/url", "regexp", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8", "github.com/go-json-experiment/json/jsontext",
 	"golang.org/x/mod/sumdb/note", "golang.org/x/mod/sumdb/tlog",
 }
 

@@ -200,6 +200,11 @@ var stateMutants = []mutant{
 		by:    []campaign{anyOrder},
 	},
 	{
+		name:  "a card of an earlier stage counts",
+		edits: []edit{{"approvers/transitions.go", "	if shown == \"\" || shown == StageDigest(r) {\n", "	if true {\n"}},
+		by:    []campaign{anyOrder},
+	},
+	{
 		name: "masked values are approved unseen",
 		edits: []edit{{"approvers/transitions.go",
 			"	if r.MustReveal(in.Policy, m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedMasked}\n	}\n	if r.Plan.Risk >= Critical",
@@ -209,8 +214,8 @@ var stateMutants = []mutant{
 	{
 		name: "one person counts twice",
 		edits: []edit{{"approvers/transitions.go",
-			"	if r.counted(m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n	if r.MustReveal(",
-			"	if r.MustReveal("}},
+			"	if r.counted(m.Who.ID) {\n		return r, nil, &Denied{Code: DeniedCounted, Role: r.title(in.Policy)}\n	}\n",
+			""}},
 		by: []campaign{anyOrder, inWorkflow("^TestSixteenDeciders$")},
 	},
 	{

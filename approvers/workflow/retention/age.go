@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
@@ -31,16 +33,60 @@ const (
 	textBatch = 75  // audit chains whose texts one transaction erases
 )
 
+// Round is a round of retention in a running bot: Enforce, with a guard against a wrong clock. From one round to the
+// next, the time for which data counts as old moves by at most longestStep. So a clock that jumps ahead for some minutes
+// does not erase years of data. After a longer stop of the bot, retention needs several rounds to catch up.
+func Round(ctx context.Context, wf *workflow.Workflow) (done Removed, err error) {
+	if keep := wf.Policy().Retention; keep.Conversations == 0 && keep.Records == 0 {
+		return done, nil
+	}
+	now, err := advance(ctx, wf)
+	if err != nil {
+		return done, err
+	}
+	return enforce(ctx, wf, now)
+}
+
+const longestStep = 24 * time.Hour
+
+// advance returns the time of a round, and stores it for the next round.
+func advance(ctx context.Context, wf *workflow.Workflow) (now time.Time, err error) {
+	var clock time.Time
+	err = wf.Update(ctx, "retain", func(t workflow.Tx) error {
+		last, s, err := settings.ReadRetention(t)
+		if err != nil {
+			return err
+		}
+		clock, now = t.Now(), t.Now()
+		if most := last.At.Add(longestStep); !last.At.IsZero() && now.After(most) {
+			now = most
+		}
+		if s.Value, err = json.Marshal(settings.Retention{At: now}); err != nil {
+			return err
+		}
+		return t.PutSetting(s)
+	})
+	if err == nil && now.Before(clock) {
+		wf.Log.WarnContext(ctx, "the clock is more than a day ahead of the last round of retention: the bot was stopped, or the clock is wrong. Retention moves on by one day",
+			"clock", clock, "retention", now)
+	}
+	return now, err
+}
+
 // Enforce removes data that is older than the policy's two retention times. The time Conversations is for conversations
 // with all their texts, including the payloads of their audit records. This time is also for grants, absences, the
 // times at which people opened their Home tabs, and damaged records that were moved out of the way. The time Records is
-// at least as long, and is for the audit records themselves. Enforce keeps a conversation or audit chain with
-// unfinished work. Enforce also keeps the data to which a damaged record belongs, and then returns store.ErrDamaged. If
-// Enforce is stopped, the next call continues.
+// at least as long, and is for the audit records themselves. Enforce keeps a conversation with unfinished work, and
+// keeps an audit chain as long as its subject is stored. Enforce also keeps the data to which a damaged record belongs,
+// and then returns store.ErrDamaged. If Enforce is stopped, the next call continues.
 func Enforce(ctx context.Context, wf *workflow.Workflow) (done Removed, err error) {
+	return enforce(ctx, wf, wf.Now())
+}
+
+func enforce(ctx context.Context, wf *workflow.Workflow, now time.Time) (done Removed, err error) {
 	keep := wf.Policy().Retention
 	if keep.Conversations > 0 {
-		before := wf.Now().Add(-keep.Conversations)
+		before := now.Add(-keep.Conversations)
 		done.Conversations, err = eraseConversations(ctx, wf, before)
 		if done.Conversations > 0 { // Home tabs show calls of old conversations, too
 			err = errors.Join(err, wf.Update(ctx, "retain homes", func(t workflow.Tx) error {
@@ -59,7 +105,7 @@ func Enforce(ctx context.Context, wf *workflow.Workflow) (done Removed, err erro
 		}
 	}
 	if keep.Records > 0 {
-		chains := pruneChains(ctx, wf, wf.Now().Add(-keep.Records), &done)
+		chains := pruneChains(ctx, wf, now, now.Add(-keep.Records), &done)
 		if chains != nil && !store.OnlyDamaged(chains) {
 			return done, chains
 		}
@@ -128,6 +174,7 @@ func eraseConversations(ctx context.Context, wf *workflow.Workflow, before time.
 func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, before time.Time) (gone bool, err error) {
 	var c store.Conversation
 	var chains []string
+	var asked []approvers.Request
 	over := false
 	err = wf.Store.View(ctx, func(r store.Reader) (err error) {
 		if c, err = r.Conversation(id); err != nil {
@@ -148,8 +195,8 @@ func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, be
 		if calls, err = withLostMessages(r, calls, requests, runs); err != nil {
 			return err
 		}
-		chains = chainsOf(calls, requests, runs)
-		over, err = isOver(r, c, calls, before)
+		chains, asked = chainsOf(calls, requests, runs), requests
+		over, err = isOver(r, c, runs, before)
 		return err
 	})
 	for err == nil && over && !gone {
@@ -162,6 +209,9 @@ func eraseConversation(ctx context.Context, wf *workflow.Workflow, id string, be
 			}
 			if len(part) > 0 {
 				return eraseTexts(t, part)
+			}
+			if err := resetStreaks(t, asked, before); err != nil {
+				return err
 			}
 			gone, err = t.EraseConversation(id, batchSize)
 			return err
@@ -201,8 +251,9 @@ func withLostMessages(r store.Reader, calls []store.Call, requests []approvers.R
 }
 
 // isOver reports whether a conversation may be erased. The conversation must have no current turn, no open grant, and
-// no message since the time in the parameter before. No run may be in progress or have an unknown outcome.
-func isOver(r store.Reader, c store.Conversation, calls []store.Call, before time.Time) (bool, error) {
+// no message since the time in the parameter before. No run may be in progress or have an unknown outcome, even if
+// somebody chose to ask again for its call.
+func isOver(r store.Reader, c store.Conversation, runs []approvers.Execution, before time.Time) (bool, error) {
 	if c.Turn != "" || !c.LastAt.Before(before) {
 		return false, nil
 	}
@@ -210,19 +261,20 @@ func isOver(r store.Reader, c store.Conversation, calls []store.Call, before tim
 	if err != nil || slices.ContainsFunc(grants, func(g approvers.Grant) bool { return g.Conversation == c.ID }) {
 		return false, err
 	}
-	for _, call := range calls {
-		if call.Execution == "" {
-			continue
-		}
-		e, err := r.Execution(call.Execution)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return false, err
-		}
-		if e.State == approvers.ExecutionExecuting || e.State == approvers.ExecutionUnknown {
-			return false, nil
+	return !slices.ContainsFunc(runs, func(e approvers.Execution) bool {
+		return e.State == approvers.ExecutionExecuting || e.State == approvers.ExecutionUnknown
+	}), nil
+}
+
+// resetStreaks ends the streaks of approved calls whose last call is older than the time in the parameter before. A
+// streak has values of its calls' arguments, and names of approvers.
+func resetStreaks(t workflow.Tx, requests []approvers.Request, before time.Time) error {
+	for _, r := range requests {
+		if err := t.ResetStreak(r.Agent, r.Tool, before); err != nil {
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // eraseTexts erases the payloads of audit chains, except the reasons of earlier erasures. The audit records and their
@@ -265,8 +317,9 @@ func eraseSetAside(ctx context.Context, wf *workflow.Workflow, before time.Time,
 	return nil
 }
 
-// pruneChains deletes the audit chains whose last event was before the time in the parameter before, and counts them.
-func pruneChains(ctx context.Context, wf *workflow.Workflow, before time.Time, done *Removed) error {
+// pruneChains deletes the audit chains whose last event was before the time in the parameter before, and that are not in
+// use. pruneChains counts them.
+func pruneChains(ctx context.Context, wf *workflow.Workflow, now, before time.Time, done *Removed) error {
 	var damaged damagedOnes
 	for after, more := "", true; more; {
 		var old []string
@@ -285,7 +338,14 @@ func pruneChains(ctx context.Context, wf *workflow.Workflow, before time.Time, d
 				if err != nil {
 					return err
 				}
-				if !last.IsZero() && last.Before(before) {
+				if last.IsZero() || !last.Before(before) {
+					continue
+				}
+				stored, err := hasSubject(r, chain)
+				if err != nil && !store.OnlyDamaged(err) {
+					return err
+				}
+				if !stored || err != nil { // prune reads the damaged record in Workflow.Update, which handles it
 					old = append(old, chain)
 				}
 			}
@@ -295,7 +355,7 @@ func pruneChains(ctx context.Context, wf *workflow.Workflow, before time.Time, d
 			return err
 		}
 		for _, chain := range old {
-			records, err := prune(ctx, wf, chain, before)
+			records, err := prune(ctx, wf, chain, now, before)
 			if err != nil && !store.OnlyDamaged(err) {
 				return err
 			}
@@ -333,14 +393,14 @@ func lastEvent(r store.Reader, chain string) (time.Time, error) {
 
 // prune deletes an audit chain that is not in use, and records the deletion in the installation's audit chain. prune
 // returns the number of deleted records, or 0 if it keeps the chain.
-func prune(ctx context.Context, wf *workflow.Workflow, chain string, before time.Time) (records int, err error) {
+func prune(ctx context.Context, wf *workflow.Workflow, chain string, now, before time.Time) (records int, err error) {
 	err = wf.Update(ctx, "prune", func(t workflow.Tx) error {
 		records = 0
 		last, err := lastEvent(t, chain)
 		if err != nil || last.IsZero() || !last.Before(before) {
 			return err
 		}
-		if used, err := inUse(t, chain, t.Now()); used || err != nil {
+		if used, err := inUse(t, chain, now); used || err != nil {
 			return err
 		}
 		head, err := t.AuditHead(chain)
@@ -356,8 +416,10 @@ func prune(ctx context.Context, wf *workflow.Workflow, chain string, before time
 	return records, err
 }
 
-// inUse reports whether an audit chain is about something that has not ended: an open request or an absence. The chain
-// of a grant is in use as long as the grant is stored, or a call that the grant allowed has audit records.
+// inUse reports whether an audit chain is about something that is still stored or has not ended. The chain of a request,
+// an execution or a call is in use as long as the request, execution or call is stored: people can still act on it, and
+// the audit compares it with its chain. The chain of a grant is in use as long as the grant is stored, or a call that
+// the grant allowed has audit records. The chain of an absence is in use until the absence is over.
 func inUse(r store.Reader, chain string, now time.Time) (bool, error) {
 	if grant, ok := strings.CutPrefix(chain, approvers.GrantChain("")); ok {
 		if _, err := r.Grant(grant); !errors.Is(err, store.ErrNotFound) {
@@ -375,6 +437,19 @@ func inUse(r store.Reader, chain string, now time.Time) (bool, error) {
 		a, err := r.Absence(approvers.PersonID(who))
 		return err == nil && !a.Over(now), store.IgnoreNotFound(err)
 	}
-	q, err := r.Request(chain)
-	return err == nil && q.State.Open(), store.IgnoreNotFound(err)
+	return hasSubject(r, chain)
+}
+
+// hasSubject reports whether the request, execution or call of an audit chain is stored.
+func hasSubject(r store.Reader, chain string) (bool, error) {
+	if _, err := r.Request(chain); !errors.Is(err, store.ErrNotFound) {
+		return true, err
+	}
+	if _, err := r.Execution(chain); !errors.Is(err, store.ErrNotFound) {
+		return true, err
+	}
+	if _, err := r.Call(chain); !errors.Is(err, store.ErrNotFound) {
+		return true, err
+	}
+	return false, nil
 }

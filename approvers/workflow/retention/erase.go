@@ -1,11 +1,13 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
@@ -77,8 +79,9 @@ type erasing struct {
 
 // e.find reads the chain's call, its requests and its executions, and checks that they have ended.
 func (e *erasing) find() error {
-	if _, err := e.AuditHead(e.chain); err != nil {
-		return err
+	_, unrecorded := e.AuditHead(e.chain) // early versions could prune the chain of a call that is still stored
+	if store.IgnoreNotFound(unrecorded) != nil {
+		return unrecorded
 	}
 	e.chains = []string{e.chain}
 	if grant, ok := strings.CutPrefix(e.chain, approvers.GrantChain("")); ok {
@@ -86,7 +89,7 @@ func (e *erasing) find() error {
 		if err == nil && g.State.Open() {
 			return GrantOpenError{g.State}
 		}
-		return store.IgnoreNotFound(err)
+		return cmp.Or(unrecorded, store.IgnoreNotFound(err))
 	}
 	call := e.chain
 	if r, err := e.Request(e.chain); err == nil {
@@ -101,7 +104,7 @@ func (e *erasing) find() error {
 	}
 	c, err := e.Call(call)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil // the conversation was erased before, or the chain is of another kind
+		return unrecorded // the conversation was erased before, or the chain is of another kind
 	}
 	if err != nil {
 		return err
@@ -316,10 +319,14 @@ func (e *erasing) shownBeside(chain string) error {
 	return e.payloads(chain, seqs)
 }
 
-// e.records erases the texts in the requests, the executions and the call.
+// e.records erases the texts in the requests, the executions and the call. e.records also ends the streak of approved
+// calls to the tool, because the streak may have values of the call's arguments.
 func (e *erasing) records() error {
 	for _, r := range e.requests {
 		if err := e.PutRequest(r.Erase()); err != nil {
+			return err
+		}
+		if err := e.ResetStreak(r.Agent, r.Tool, time.Time{}); err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,7 @@ func (b bundle) drawIn(look bundleLook) (p *block.Builder, shows []store.Shown) 
 			look.heights[r.ID] = block.PhoneHeight(p.Blocks[begin:])
 			details = append(details, opens)
 			if !b.OwnerHasApproved(r) {
-				shows = append(shows, store.Shown{Request: r.ID, Digest: r.Digest, Whole: look.args[r.ID].whole})
+				shows = append(shows, store.Shown{Request: r.ID, Digest: r.Digest, Stage: approvers.StageDigest(r), Whole: look.args[r.ID].whole})
 			}
 			continue
 		}

@@ -52,7 +52,7 @@ func (c card) draw(r approvers.Request) block.Rendered {
 	} else {
 		c.decidedCard(p, r)
 	}
-	return block.Rendered{Messages: []block.Message{p.Message()}, Shows: []store.Shown{{Request: r.ID, Digest: r.Digest, Whole: whole}}}
+	return block.Rendered{Messages: []block.Message{p.Message()}, Shows: []store.Shown{{Request: r.ID, Digest: r.Digest, Stage: approvers.StageDigest(r), Whole: whole}}}
 }
 
 func (c card) pending(p *block.Builder, r approvers.Request, whole bool) {

@@ -147,6 +147,8 @@ func Precheck(r approvers.Request, s ClickTarget, who approvers.Identity) *appro
 	if s.ShownRequest().Digest != r.Digest {
 		return &approvers.Denied{Code: approvers.DeniedStale}
 	}
-	_, d := r.Authority(s.Policy, who)
-	return d
+	if _, d := r.Authority(s.Policy, who); d != nil {
+		return d
+	}
+	return approvers.Outdated(r, s.Policy, s.ShownRequest().Stage)
 }

@@ -92,6 +92,9 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 		return block.Say("Too late: the deadline was ").At(d.At, block.DayTime).Say(". It did not run. It can be asked for again.")
 	case approvers.DeniedStale:
 		return block.Say("Nothing was decided: the arguments were changed after you opened this. The card shows the new ones.")
+	case approvers.DeniedStage:
+		return block.Say("Nothing was decided: the next stage began, or the policy changed, after you opened this. It now waits for ").Strong(role).
+			Say(". Look at the card again, and then decide.")
 	case approvers.DeniedNotRequester:
 		return block.Say("Nothing was changed: only somebody who asked for this can do that.")
 	case approvers.DeniedNotFound:

@@ -35,7 +35,7 @@ func Details(s ClickTarget, f control.FormToken, who approvers.Identity) slack.M
 		p = detailsTop(wording.Setbacks(r, s.Pause, from.EarlierLink(s.Message.To, s.Earlier)), otherButtons(s, who), p)
 	}
 	turnPages(p, f.Page, len(pages))
-	approvable := f.Page >= seen && mayApprove(r, s.Policy, who)
+	approvable := f.Page >= seen && mayApprove(r, s.Policy, who) && approvers.Outdated(r, s.Policy, s.ShownRequest().Stage) == nil
 	if approvable && r.WantsTyping() {
 		p.Blocks = append(p.Blocks, typedInput(r))
 	}

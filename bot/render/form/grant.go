@@ -27,7 +27,7 @@ func allowsMore(r approvers.Request, p *approvers.Policy, now time.Time) bool {
 func allowForm(s ClickTarget, who approvers.Identity) slack.ModalViewRequest {
 	r := *s.Request
 	in, m := trial(s, who)
-	m.Digest = s.ShownRequest().Digest
+	m.Digest, m.Stage = s.ShownRequest().Digest, s.ShownRequest().Stage
 	terms := grantTerms(r, s.Policy)
 	g, d := r.Allow(in, m, approvers.Allowance{Uses: terms.Uses, Within: terms.Within})
 	if d == nil && !s.ShownRequest().Whole {

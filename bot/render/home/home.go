@@ -114,7 +114,7 @@ func (h home) waitingItems(p *block.Builder) (shows []store.Shown) {
 			continue
 		}
 		h.waitingRequest(p, row)
-		shows = append(shows, store.Shown{Request: row.Request.ID, Digest: row.Request.Digest})
+		shows = append(shows, store.Shown{Request: row.Request.ID, Digest: row.Request.Digest, Stage: approvers.StageDigest(*row.Request)})
 	}
 	pager(p, PartWaiting, of)
 	return shows
