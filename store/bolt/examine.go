@@ -32,7 +32,8 @@ type examination struct {
 	births    [bucketEnd]uint64 // the highest birth number in each bucket
 	root      map[string][]byte // rows of the root bucket
 	faults    []pageFault
-	unknown   int // how many damaged rows have no mark yet
+	listed    bool // the list of free pages was read to its end
+	unknown   int  // how many damaged rows have no mark yet
 
 	row func(in bucket, k, v []byte, state rowState) // called with every row; the function must copy any slice that it keeps
 }
@@ -385,16 +386,18 @@ const (
 )
 
 // free verifies that the list of free pages has every unused page and no used page. A used page in this list would be
-// overwritten.
+// overwritten. After a fault, free continues with the rest of the list, because the list shows which unreached pages
+// have only deleted rows.
 func (x *examination) free() {
 	if x.meta.freelist == math.MaxUint64 {
 		return // the file has no list of free pages
 	}
+	before := len(x.faults)
 	wrong := func(format string, args ...any) {
-		x.faults = append(x.faults, pageFault{bucketEnd, "the list of free pages: " + fmt.Sprintf(format, args...)})
+		x.faultOnce(before, bucketEnd, "the list of free pages: "+format, args...)
 	}
 	id := x.meta.freelist
-	if id < 2 || id >= x.meta.pages || x.use[id] != pageUnseen {
+	if id < 2 || id >= x.meta.pages {
 		wrong("it can't be on page %d", id)
 		return
 	}
@@ -424,7 +427,7 @@ func (x *examination) free() {
 	for i := range overflow + 1 {
 		if x.use[id+i] != pageUnseen {
 			wrong("page %d is in use", id+i)
-			return
+			continue
 		}
 		x.use[id+i] = pageOfFreelist
 	}
@@ -432,10 +435,11 @@ func (x *examination) free() {
 		n := binary.LittleEndian.Uint64(page[at+8*i:])
 		if n < 2 || n >= x.meta.pages || x.use[n] != pageUnseen {
 			wrong("it names page %d, which is not free", n)
-			return
+			continue
 		}
 		x.use[n] = pageFree
 	}
+	x.listed = true
 	if len(x.faults) > 0 {
 		return // a damaged page may point to a page that was not reached, so this page may be in use
 	}

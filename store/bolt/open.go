@@ -90,7 +90,7 @@ func Open(path string, opts Options) (*Store, error) {
 	}
 	var found looked
 	err = Guard(func() (err error) {
-		found, err = look(db, path, opts)
+		found, err = look(db, file, path, opts)
 		return err
 	})
 	if err == nil && found.kept != "" { // look has put a new file at the path
