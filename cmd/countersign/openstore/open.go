@@ -32,7 +32,7 @@ func Existing(ctx context.Context, env config.Env) (Store, error) {
 	if err := MustExist(env.Store.Path, env.Audit.Heads); err != nil {
 		return nil, err
 	}
-	return Opened(File(env.Store.Path))
+	return Opened(ToWrite(ctx, env.Store.Path, env.Audit))
 }
 
 // Opened returns an open store as an interface. After an error, Opened returns a nil interface, and not an interface
