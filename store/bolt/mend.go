@@ -647,8 +647,8 @@ func (s *salvage) names(in bucket) func(k []byte) bool {
 			return len(k) == 8 && leafOf(k) <= last
 		}
 		if in == counters {
-			_, _, _, ok := cutCounter(k)
-			return ok
+			key, at, id, ok := cutCounter(k)
+			return ok && s.set[counterTime][string(counterTimeKey(at, key, id))] != nil
 		}
 		name, rest, ok := cutText(k)
 		return ok && len(rest) == 8 && names[name]
