@@ -152,6 +152,10 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 			}
 		}
 	}
+	if state == rowDamaged && len(k) > longestKey { // the key has a part of another row, and can't get a mark
+		s.aside(in, string(k), salvaged{bytes.Clone(v), state}, whyChecksum)
+		return
+	}
 	if s.rows[in] == nil {
 		s.rows[in] = map[string]salvaged{}
 	}
@@ -376,7 +380,11 @@ func (s *salvage) records(in bucket, indexes []bucket) {
 
 // aside moves a row with a damaged key to the bucket set_aside.
 func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
-	s.keep(setAside, string(append(text(nil, in.String()), k...)), row.stored)
+	key := append(text(nil, in.String()), k...)
+	if len(key) > longestKey {
+		key = binary.BigEndian.AppendUint32(key[:longestKey], checksum(in, []byte(k), nil))
+	}
+	s.keep(setAside, string(key), row.stored)
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
 }
 
