@@ -35,10 +35,7 @@ const compactRoom = 16 << 20
 // returns an error, Compact changes nothing. Compact refuses a damaged file: the new file would lack the unreadable
 // rows, and would hide that they are missing.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
-	path, err = filepath.EvalSymlinks(path) // if the path is a symbolic link, the link stays
-	if err != nil {
-		return 0, 0, sentence(path, err)
-	}
+	path = target(path)
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

@@ -9,7 +9,6 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
-	"os"
 	"time"
 
 	berrors "go.etcd.io/bbolt/errors"
@@ -472,14 +471,9 @@ func (s *Store) Inspect(ctx context.Context) error {
 		return fmt.Errorf("store: begin an inspection: %w", within{err})
 	}
 	defer func() { _ = btx.Rollback() }() // rolling back a read transaction can't fail
-	file, err := os.Open(s.db.Path())
-	if err != nil {
-		return fmt.Errorf("store: inspect: %w", err)
-	}
-	defer file.Close()
 	size := s.db.Info().PageSize
 	x := &examination{
-		ctx: ctx, file: &paced{ctx: ctx, from: file}, size: uint64(size),
+		ctx: ctx, file: &paced{ctx: ctx, from: s.identity.file}, size: uint64(size),
 		meta: meta{root: uint64(btx.Cursor().Bucket().Root()), freelist: math.MaxUint64, pages: uint64(btx.Size()) / uint64(size)},
 	}
 	x.row = func(in bucket, k, _ []byte, state rowState) {
@@ -495,7 +489,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 		s.damage.failed(err)
 		err = nil
 	}
-	if err != nil || len(x.faults) == 0 && x.unknown == 0 {
+	if err != nil || s.readOnly || len(x.faults) == 0 && x.unknown == 0 {
 		return err
 	}
 	return s.Update(ctx, func(t store.Tx) error { // the next Open then examines a file of any size

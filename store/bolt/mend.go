@@ -30,6 +30,7 @@ const mostAtOpen = 256 << 20
 type looked struct {
 	damage []store.Damage
 	kept   string // path of the damaged file, if a new file was built
+	torn   error  // a page that may lead to wrong rows, or in a circle; only with Options.AsIs
 }
 
 // examine examines the file of an open store. The last parameter is examination.row.
@@ -107,6 +108,9 @@ func look(db *bbolt.DB, file *os.File, path string, opts Options) (found looked,
 	case opts.AsIs:
 		for _, f := range x.faults {
 			found.damage = append(found.damage, store.Damage{Bucket: f.bucket(), Why: f.why})
+			if f.in != bucketEnd && found.torn == nil {
+				found.torn = fmt.Errorf("%w: %s: %s. %s", store.ErrDamaged, f.bucket(), f.why, repairs)
+			}
 		}
 		return found, nil
 	}
@@ -665,6 +669,7 @@ func (s *salvage) names(in bucket) func(k []byte) bool {
 
 // write writes the new file, and replaces the damaged file. The damaged file is kept beside the new file.
 func (s *salvage) write(path string, opts Options, x *examination) (kept string, err error) {
+	path = target(path)
 	if err := removeLeft(path); err != nil {
 		return "", err
 	}

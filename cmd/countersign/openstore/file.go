@@ -17,11 +17,13 @@ import (
 )
 
 // File opens the bolt file, and creates it if it does not exist. The errors of File tell the operator what to do.
-func File(path string) (*bolt.Store, error) {
+func File(path string) (*bolt.Store, error) { return file(path, bolt.Options{}) }
+
+func file(path string, opts bolt.Options) (*bolt.Store, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, cli.Misused("the store %s is a directory; name a file in it", path)
 	}
-	db, err := bolt.Open(path, bolt.Options{})
+	db, err := bolt.Open(path, opts)
 	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrForeign) {
 		err = fmt.Errorf("%w. Without a backup, copy what can be read: countersign store salvage FILE --to bolt:NEW.db", err)
 	}

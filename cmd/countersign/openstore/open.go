@@ -7,6 +7,7 @@ import (
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/store"
+	"countersign/store/bolt"
 	"countersign/store/postgres"
 )
 
@@ -24,7 +25,18 @@ type Store interface {
 	Watchable
 }
 
-// Existing opens the store for a command. A command never creates a store.
+// ToRead opens the store for a command that only reads. A file stays as it is: it is neither repaired nor upgraded.
+func ToRead(ctx context.Context, env config.Env) (Store, error) {
+	if env.Store.Backend == config.Postgres {
+		return Existing(ctx, env)
+	}
+	if err := MustExist(env.Store.Path, env.Audit.Heads); err != nil {
+		return nil, err
+	}
+	return Opened(file(env.Store.Path, bolt.Options{ReadOnly: true}))
+}
+
+// Existing opens the store for a command that may write. A command never creates a store.
 func Existing(ctx context.Context, env config.Env) (Store, error) {
 	if env.Store.Backend == config.Postgres {
 		return Opened(Database(ctx, env.Store, postgres.Options{}, false))

@@ -53,7 +53,7 @@ Exit codes: 0 nothing is damaged · 1 something is damaged.`,
 }
 
 // checkTask lists the damaged records in the store.
-var checkTask = task.Task[task.None]{Name: "store check", Long: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
+var checkTask = task.Task[task.None]{Name: "store check", Reads: true, Long: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
 	if in, ok := w.Store.(store.Inspected); ok {
 		if err := in.Inspect(ctx); err != nil {
 			return err
