@@ -1,7 +1,10 @@
 package openstore
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"time"
 
 	"countersign/cmd/countersign/cli"
@@ -30,10 +33,11 @@ func ToRead(ctx context.Context, env config.Env) (Store, error) {
 	if env.Store.Backend == config.Postgres {
 		return Existing(ctx, env)
 	}
-	if err := MustExist(env.Store.Path, env.Audit.Heads); err != nil {
-		return nil, err
+	db, err := file(env.Store.Path, bolt.Options{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = cmp.Or(MustExist(env.Store.Path, env.Audit.Heads), err)
 	}
-	return Opened(file(env.Store.Path, bolt.Options{ReadOnly: true}))
+	return Opened(db, err)
 }
 
 // Existing opens the store for a command that may write. A command never creates a store.
