@@ -462,7 +462,7 @@ func begun(temp string, anew bool) (*filling, error) {
 func left(temp string, anew bool) (*filling, error) {
 	s, err := Open(temp, Options{AsIs: true, incomplete: true})
 	if err != nil {
-		return nil, fmt.Errorf("%s is in the way of the new store: %w", temp, err)
+		return nil, fmt.Errorf("store: %s is in the way of the new store: %w", temp, within{err})
 	}
 	var at []byte
 	empty := true // the copy was stopped before its first rows

@@ -70,27 +70,8 @@ func Open(path string, opts Options) (*Store, error) {
 		opts.OpenFile = os.OpenFile
 	}
 	opts.AsIs = opts.AsIs || opts.ReadOnly
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && !opts.ReadOnly {
-		if to := target(path); to != path { // probably, the disk of the file is not mounted
-			return nil, fmt.Errorf("store: %s is a symbolic link to %s, which does not exist: mount its disk, or put the store there. For a new store, name the file itself, or remove the link (%w)", path, to, err)
-		}
-		err = create(path, opts)
-		if err == nil {
-			info, err = os.Stat(path)
-		}
-	}
-	switch {
-	case err != nil:
-		return nil, sentence(path, err)
-	case info.IsDir():
-		return nil, fmt.Errorf("store: %s is a directory: name a file in it", path)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: %s is not a regular file", store.ErrForeign, path)
-	case info.Size() == 0:
-		return nil, fmt.Errorf("%w: %s is empty, and a store is never empty. Remove it to start with nothing, or put a backup in its place", store.ErrForeign, path)
-	case info.Size() < smallest:
-		return nil, fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
+	if err := exists(path, opts); err != nil {
+		return nil, err
 	}
 	db, file, err := open(path, opts)
 	if err != nil {
@@ -138,6 +119,33 @@ func Open(path string, opts Options) (*Store, error) {
 		s.damage.Found(x)
 	}
 	return s, nil
+}
+
+// exists creates the file of a store if it is missing. exists returns an error if the file can't be a store.
+func exists(path string, opts Options) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !opts.ReadOnly {
+		if to := target(path); to != path { // probably, the disk of the file is not mounted
+			return fmt.Errorf("store: %s is a symbolic link to %s, which does not exist: mount its disk, or put the store there. For a new store, name the file itself, or remove the link (%w)", path, to, err)
+		}
+		err = create(path, opts)
+		if err == nil {
+			info, err = os.Stat(path)
+		}
+	}
+	switch {
+	case err != nil:
+		return sentence(path, err)
+	case info.IsDir():
+		return fmt.Errorf("store: %s is a directory: name a file in it", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %s is not a regular file", store.ErrForeign, path)
+	case info.Size() == 0:
+		return fmt.Errorf("%w: %s is empty, and a store is never empty. Remove it to start with nothing, or put a backup in its place", store.ErrForeign, path)
+	case info.Size() < smallest:
+		return fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
+	}
+	return nil
 }
 
 // target returns the path of the file that a symbolic link names, also if there is no such file. So a new file replaces
@@ -277,7 +285,7 @@ func verify(db *bbolt.DB, path string, file *os.File, incomplete bool) error {
 
 // sentence returns an error that names the fault of a file and the remedy.
 func sentence(path string, err error) error {
-	for _, ours := range []error{store.ErrForeign, store.ErrNewer, store.ErrLocked, store.ErrIncomplete} {
+	for _, ours := range []error{store.ErrForeign, store.ErrNewer, store.ErrLocked, store.ErrIncomplete, errOlder} {
 		if errors.Is(err, ours) {
 			return err
 		}

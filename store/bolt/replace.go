@@ -16,10 +16,11 @@ import (
 )
 
 // Replace replaces the store at a path with a copy of another store. If the path is a symbolic link, the link stays, and
-// Replace replaces the file that the link names. The store at the path must not be open in any process. Replace first opens the copy as a store, and passes this store to prepare. If prepare fails, Replace does
-// not replace anything. Replace keeps the old store in the same directory, and returns its new name. If there was no
-// old store, this name is empty. On file systems with hard links, there is a complete store at the path at every
-// moment: the old store or the new store.
+// Replace replaces the file that the link names. The store at the path must not be open in any process. Replace first
+// opens the copy as a store, and passes this store to prepare. If prepare fails, Replace does not replace anything.
+// Replace keeps the old store in the same directory, and returns its new name. If there was no old store, this name is
+// empty. On file systems with hard links, there is a complete store at the path at every moment: the old store or the
+// new store.
 func Replace(path string, from io.Reader, prepare func(*Store) error) (kept string, err error) {
 	path = target(path)
 	release, err := hold(path)

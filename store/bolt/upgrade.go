@@ -112,7 +112,7 @@ func legible(db *bbolt.DB) error {
 		root := tx.Bucket(rootBucket)
 		version, err := strconv.Atoi(string(root.Get(schemaKey)))
 		if err == nil && (version < checksummed || root.Get(upgradingKey) != nil) {
-			return fmt.Errorf("store: %w: %s. Start the bot, which upgrades it", errOlder, db.Path())
+			return fmt.Errorf("store: %s: %w. Start the bot, which upgrades it", db.Path(), errOlder)
 		}
 		return err
 	})
