@@ -13,6 +13,8 @@ type Head struct {
 	Number uint64 // from 1, without gaps
 	Size   uint64 // number of journal entries (leaves) that the head covers; greater than in the previous head
 	Note   string // the signed text and its signatures
+
+	Damaged bool // the row is damaged, so Size and Note may be wrong
 }
 
 // Follows returns ErrConflict if the head does not continue the last head.

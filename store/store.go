@@ -204,7 +204,8 @@ type Tx interface {
 	// records stay. The caller records the pruning in the audit: see approvers.Pruning.
 	PruneChain(chain string) (records int, err error)
 	// PutHead writes the next head, which covers the first Size entries of the journal. If the head does not follow the
-	// last head, the error is ErrConflict. PutHead refuses a head that covers more entries than exist.
+	// last head, the error is ErrConflict. PutHead refuses a head that covers more entries than exist. If the head with
+	// this number is damaged, PutHead replaces it.
 	PutHead(Head) error
 
 	PutSetting(Setting) error

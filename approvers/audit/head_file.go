@@ -81,7 +81,8 @@ func (f HeadFile) newestHead() (number uint64, err error) {
 }
 
 // Last returns the highest number of a whole head in the file. If the end of the file has heads that the store lacks,
-// Last returns an aheadError with the newest missing head.
+// Last returns an aheadError with the newest missing head. A damaged head in the store counts as present: the store
+// had this head.
 func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err error) {
 	all, err := f.heads()
 	if err != nil {
@@ -96,7 +97,7 @@ func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err err
 			if err != nil {
 				return err
 			}
-			if len(heads) == 0 || heads[0].Number != h.number || !h.Of(heads[0].Note) {
+			if len(heads) == 0 || heads[0].Number != h.number || !heads[0].Damaged && !h.Of(heads[0].Note) {
 				if lacks == nil || h.number > lacks.number {
 					lacks = &all[i]
 				}
@@ -106,7 +107,7 @@ func (f HeadFile) Last(ctx context.Context, s store.Store) (last uint64, err err
 			}
 		}
 		own, err = r.LastHead()
-		if errors.Is(err, store.ErrNotFound) {
+		if errors.Is(err, store.ErrNotFound) || store.OnlyDamaged(err) {
 			return nil
 		}
 		return err

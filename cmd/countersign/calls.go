@@ -24,7 +24,7 @@ func storedCalls(ctx context.Context, out io.Writer) error {
 	return storedTask.Do(ctx, task.None{}, nil, out)
 }
 
-var storedTask = task.Task[task.None]{Name: "check stored", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
+var storedTask = task.Task[task.None]{Name: "check stored", Reads: true, Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
 	calls, err := policycmd.StoredFixtures(ctx, w.Store)
 	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
 		return cli.CouldNot("the history can't be read: %w", err)
@@ -37,18 +37,21 @@ func observedCalls(ctx context.Context, since time.Duration, out io.Writer) erro
 	return observedTask.Do(ctx, since, nil, out)
 }
 
-var observedTask = task.Task[time.Duration]{Name: "explain observed", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, since time.Duration) error {
-	all, err := audit.ReadObserved(ctx, w.Store, cli.Ago(since))
-	if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
-		return cli.CouldNot("the history can't be read: %w", err)
-	}
-	if len(all) == 0 {
-		fmt.Fprintln(w.Out, "Observe mode has seen no call. To switch it on, write mode: observe in the policy, for a tool or for the whole bot.")
+var observedTask = task.Task[time.Duration]{
+	Name: "explain observed", Reads: true, Long: true, WhileHeld: true,
+	Run: func(ctx context.Context, w task.Env, since time.Duration) error {
+		all, err := audit.ReadObserved(ctx, w.Store, cli.Ago(since))
+		if left := new(audit.Unread); err != nil && !errors.As(err, &left) {
+			return cli.CouldNot("the history can't be read: %w", err)
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(w.Out, "Observe mode has seen no call. To switch it on, write mode: observe in the policy, for a tool or for the whole bot.")
+			return auditcmd.HistoryError(err)
+		}
+		printObserved(w.Out, all)
 		return auditcmd.HistoryError(err)
-	}
-	printObserved(w.Out, all)
-	return auditcmd.HistoryError(err)
-}}
+	},
+}
 
 func printObserved(out io.Writer, all []audit.Observed) {
 	total, asked := 0, 0

@@ -72,10 +72,7 @@ func offlineTools(file *config.File, path string) ([]check.Tool, error) {
 
 // openForCheck opens the store for the doctor.
 func openForCheck(ctx context.Context, env config.Env) (doctor.Store, error) {
-	if env.Store.Backend == config.Postgres {
-		return openstore.Existing(ctx, env)
-	}
-	return openstore.Opened(openstore.File(env.Store.Path)) // the doctor has already checked that the file exists
+	return openstore.ToRead(ctx, env)
 }
 
 // excessRights lists the unnecessary rights of the database role with which the bot connects (what), and says how to
@@ -129,7 +126,7 @@ func tokenRow(ctx context.Context, env config.Env) (row settings.SlackToken, err
 		if _, err := os.Stat(env.Store.Path); errors.Is(err, fs.ErrNotExist) {
 			return row, nil
 		}
-		db, err = openstore.Opened(openstore.File(env.Store.Path))
+		db, err = openstore.ToRead(ctx, env)
 	}
 	if errors.Is(err, store.ErrLocked) {
 		answer, err := askBot(ctx, env)

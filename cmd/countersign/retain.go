@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -27,8 +28,8 @@ func forget(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log 
 		case <-tick.C:
 		}
 		err := wf.Intake.Forget(ctx, remembered)
-		if err == nil && round == 0 {
-			err = retain(ctx, wf, m, log)
+		if round == 0 && (err == nil || store.OnlyDamaged(err)) {
+			err = errors.Join(err, retain(ctx, wf, m, log))
 		}
 		switch {
 		case store.OnlyDamaged(err):

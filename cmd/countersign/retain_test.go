@@ -108,3 +108,41 @@ func (s *fullStore) Update(ctx context.Context, fn func(store.Tx) error) error {
 	}
 	return s.Store.Update(ctx, fn)
 }
+
+// If a part of the store can't be read, retention still erases everything else.
+func TestRetentionBesideDamage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := forgetful{emptyStore(t)}
+		if err := db.Update(t.Context(), func(tx store.Tx) error {
+			return tx.PutConversation(store.Conversation{ID: "conv_1", Place: "T0001/C0001/1", LastAt: time.Unix(1, 0)})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		policy := &approvers.Policy{Retention: approvers.Retention{Conversations: 24 * time.Hour}}
+		log := slog.New(slog.DiscardHandler)
+		wf := workflow.New(workflow.Config{Store: db, Log: log, Policy: func() *approvers.Policy { return policy }})
+		m := metrics.New(db, metricsPolicy)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- forget(ctx, wf, m, log) }()
+		time.Sleep(11 * time.Minute)
+		wantLines(t, scrape(t, m), "countersign_retention_conversations_total 1")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// forgetful is a store whose old counters can't be read.
+type forgetful struct{ store.Store }
+
+func (s forgetful) Update(ctx context.Context, fn func(store.Tx) error) error {
+	return s.Store.Update(ctx, func(tx store.Tx) error { return fn(forgetfulTx{tx}) })
+}
+
+type forgetfulTx struct{ store.Tx }
+
+func (forgetfulTx) PruneCounters(time.Time, int) (int, error) {
+	return 0, &store.DamagedError{Damage: store.Damage{Bucket: "tallies", Key: "key"}}
+}

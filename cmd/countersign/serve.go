@@ -145,7 +145,7 @@ func openToServe(ctx context.Context, env config.Env, log *slog.Logger) (opensto
 		return nil, err
 	}
 	atStart.compact(ctx, env.Store.Path, log)
-	return openstore.Opened(openstore.File(env.Store.Path))
+	return openstore.Opened(openstore.ToWrite(ctx, env.Store.Path, env.Audit))
 }
 
 // refuseDemo returns an error if the store belongs to a demo, because later demos would write into it.

@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,4 +188,80 @@ func TestDamagedStore(t *testing.T) {
 		t.Error("too little was found")
 	}
 	t.Logf("stores=%d commands by exit code: %v", len(damage), ended)
+}
+
+// Commands that only read leave the store's file as it is, if no bot runs: they neither repair a damaged file nor
+// upgrade the file of an older version.
+func TestReadingCommands(t *testing.T) {
+	testkit.SkipIfShort(t)
+	older := func(t *testing.T, path string) {
+		f, err := os.Open("../../store/bolt/testdata/schema9.db.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		plain, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damaged := func(t *testing.T, path string) {
+		db, err := openstore.File(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.Update(t.Context(), func(tx store.Tx) error {
+			return errors.Join(tx.PutConversation(store.Conversation{ID: "conv_1", Place: "T0001/C0001/1"}), tx.PutSetting(store.Setting{Key: "one", Value: []byte("1")}))
+		})
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, bytes.ReplaceAll(raw, []byte(`"key":"one"`), []byte(`"key":"onE"`)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, prepare := range map[string]func(*testing.T, string){"an older version": older, "a damaged row": damaged} {
+		for _, args := range [][]string{
+			{"store", "check"}, {"audit", "verify"}, {"audit", "list"}, {"audit", "export"}, {"audit", "pace"}, {"audit", "report"}, {"explain", "--observed"},
+			{"backup", "-"}, {"doctor"}, {"store", "copy", "--from", "bolt:STORE", "--to", "bolt:COPY"},
+		} {
+			t.Run(name+", "+strings.Join(args[:min(2, len(args))], " "), func(t *testing.T) {
+				dir := t.TempDir()
+				path := filepath.Join(dir, "countersign.db")
+				prepare(t, path)
+				before, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Setenv("COUNTERSIGN_STORE", "bolt:"+path)
+				args := slices.Clone(args)
+				for i := range args {
+					args[i] = strings.NewReplacer("STORE", path, "COPY", filepath.Join(t.TempDir(), "copy.db")).Replace(args[i])
+				}
+				_, err = runCommand(t, args...)
+				if after, failed := os.ReadFile(path); failed != nil || !bytes.Equal(after, before) {
+					t.Errorf("the store was changed (%v)", failed)
+				}
+				if files, err := filepath.Glob(path + ".damaged-*"); err != nil || len(files) > 0 {
+					t.Errorf("files %v (%v)", files, err)
+				}
+				if args[0] == "store" && args[1] == "check" {
+					if want := map[bool]int{true: cli.ExitNo, false: 0}[name == "a damaged row"]; cli.Code(err) != want {
+						t.Errorf("got exit code %d, want %d", cli.Code(err), want)
+					}
+				}
+			})
+		}
+	}
 }

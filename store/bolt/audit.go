@@ -157,25 +157,22 @@ func (t *tx) AppendAudit(a approvers.AuditRecord, payload *approvers.AuditPayloa
 
 func (t *tx) ErasePayloads(chain string, only ...uint64) ([]uint64, error) {
 	var seqs []uint64
-	var keys, values [][]byte
-	for k, v := range t.rows.scan(auditPayloads, text(nil, chain), nil) {
-		_, seq, _ := auditKey(k)
-		if len(only) > 0 && !slices.Contains(only, seq) {
+	var keys [][]byte
+	for _, k := range t.rows.keys(auditPayloads, text(nil, chain), noLimit) {
+		_, seq, ok := auditKey(k)
+		if !ok || len(only) > 0 && !slices.Contains(only, seq) {
 			continue
 		}
-		seqs, keys, values = append(seqs, seq), append(keys, k), append(values, v)
+		seqs, keys = append(seqs, seq), append(keys, k)
 	}
-	return seqs, t.rows.removeAll(auditPayloads, keys, values)
+	return seqs, t.rows.discardAll(auditPayloads, keys)
 }
 
 func (t *tx) PruneChain(chain string) (int, error) {
 	if _, err := t.ErasePayloads(chain); err != nil {
 		return 0, err
 	}
-	var keys, values [][]byte
-	for k, v := range t.rows.scan(audit, text(nil, chain), nil) {
-		keys, values = append(keys, k), append(values, v)
-	}
+	keys := t.rows.keys(audit, text(nil, chain), noLimit)
 	delete(t.rows.known, recordID{audit, chain})
-	return len(keys), t.rows.removeAll(audit, keys, values)
+	return len(keys), t.rows.discardAll(audit, keys)
 }

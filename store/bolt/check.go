@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -60,7 +61,7 @@ func (s *Store) Check(ctx context.Context) error {
 // No caller could recover this panic, because bbolt's check runs in a separate goroutine. Then checkPages runs bbolt's
 // check, which reads the list of free pages. Writers change this list, so checkPages holds the write lock.
 func (s *Store) checkPages(ctx context.Context) error {
-	if err := s.readable(); err != nil {
+	if err := cmp.Or(s.readable(), s.torn); err != nil {
 		return err
 	}
 	btx, err := s.db.Begin(true)

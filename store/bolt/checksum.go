@@ -58,7 +58,7 @@ func putSchema(root *bbolt.Bucket) error {
 
 func damagedRow(in bucket, key []byte, why string) *store.DamagedError {
 	d := store.Damage{Bucket: in.String(), Key: shownKey(key), Why: why}
-	if recordBuckets[in] {
+	if recordBuckets[in] && len(key) <= maxKeyPart {
 		d.ID = string(key)
 	}
 	if conversation, rest, ok := cutText(key); in == messages && ok && len(rest) == 8 {
@@ -79,9 +79,16 @@ var recordBuckets = map[bucket]bool{
 	grants: true, absences: true,
 }
 
+// mostShown is the maximum length of a key that a text shows. A longer key is usually damaged, and may contain a part of
+// somebody's file.
+const mostShown = 512
+
 // shownKey returns a key in readable form. A printable text is unchanged, any other text is in Go syntax, and a key
-// that is not a text is in hexadecimal.
+// that is not a text is in hexadecimal. A long key is cut off.
 func shownKey(key []byte) string {
+	if len(key) > mostShown {
+		return fmt.Sprintf("%s… (%d bytes, CRC-32C %08x)", shownKey(key[:mostShown/16]), len(key), crc32.Checksum(key, castagnoli))
+	}
 	if !utf8.Valid(key) {
 		return fmt.Sprintf("%x", key)
 	}

@@ -32,12 +32,10 @@ const compactRoom = 16 << 20
 // process. The new file has the same mode, owner and rows. Compact compares all rows of the two files. The old file
 // stays until the new file is complete and durable, even if the process is killed. If the new file would not be
 // smaller, nothing changes. If the parameter worth is not nil, Compact first calls this function. If the function
-// returns an error, Compact changes nothing.
+// returns an error, Compact changes nothing. Compact refuses a damaged file: the new file would lack the unreadable
+// rows, and would hide that they are missing.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
-	path, err = filepath.EvalSymlinks(path) // if the path is a symbolic link, the link stays
-	if err != nil {
-		return 0, 0, sentence(path, err)
-	}
+	path = target(path)
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -48,7 +46,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 		return 0, 0, fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
 	}
 	before = info.Size()
-	db, _, err := open(path, Options{OpenFile: os.OpenFile, statistics: true})
+	db, file, err := open(path, Options{OpenFile: os.OpenFile, statistics: true})
 	if err != nil {
 		return 0, 0, sentence(path, err)
 	}
@@ -60,6 +58,9 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 		if err := worth(Usage{before, int64(db.Stats().FreePageN) * int64(db.Info().PageSize)}); err != nil {
 			return 0, 0, err
 		}
+	}
+	if err := Guard(func() error { return whole(ctx, db, file) }); err != nil {
+		return 0, 0, compactSentence(path, err)
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+compactSuffix+"*") // mode 0600
 	if err != nil {

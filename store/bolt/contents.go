@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"go.etcd.io/bbolt"
+
 	"countersign/store"
 	"countersign/store/record"
 )
@@ -380,10 +382,11 @@ func (f *filling) EachRow(ctx context.Context, fn func(store.Row) error) error {
 // fillSuffix is the end of the name of an incomplete copy.
 const fillSuffix = ".copying"
 
-// Fill creates a new store at a path, and calls fill to write its rows. The file appears at the path only when the
-// store is complete, checked and durable. If Fill is interrupted, the incomplete file stays in the same directory. The
-// next Fill of the same path continues the incomplete file. If anew is true, Fill discards an incomplete file instead.
-// Fill never replaces a file at the path. If there is such a file, Fill returns fs.ErrExist.
+// Fill creates a new store at a path, and calls fill to write its rows. The file appears at the path only when the store
+// is complete, checked and durable. If Fill is interrupted, the incomplete file stays in the same directory. The next
+// Fill of the same path continues the incomplete file. If anew is true, Fill discards an incomplete file instead. Fill
+// never replaces a file at the path. If there is such a file, Fill returns fs.ErrExist. Fill also never deletes another
+// file that has the name of the incomplete file.
 func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) error) error {
 	temp := path + fillSuffix
 	if there, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -439,8 +442,8 @@ func begun(temp string, anew bool) (*filling, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Lstat(temp); err == nil && !anew {
-		if f, err := left(temp); f != nil || err != nil {
+	if _, err := os.Lstat(temp); err == nil {
+		if f, err := left(temp, anew); f != nil || err != nil {
 			return f, err
 		}
 	}
@@ -454,22 +457,33 @@ func begun(temp string, anew bool) (*filling, error) {
 	return newFilling(s, store.Mark{}), nil
 }
 
-// left opens an incomplete copy. The result is nil if the file is not an incomplete copy, or is damaged.
-func left(temp string) (*filling, error) {
+// left opens an incomplete copy. The result is nil if the copy is damaged or the parameter anew is true, so the copy must
+// begin again. If the file is not an incomplete copy, left returns an error, because nobody may delete the file.
+func left(temp string, anew bool) (*filling, error) {
 	s, err := Open(temp, Options{AsIs: true, incomplete: true})
-	switch {
-	case errors.Is(err, store.ErrLocked), errors.Is(err, store.ErrNewer):
-		return nil, err
-	case err != nil:
-		return nil, nil //nolint:nilerr // the copy begins again
+	if err != nil {
+		return nil, fmt.Errorf("store: %s is in the way of the new store: %w", temp, within{err})
 	}
 	var at []byte
-	err = s.View(context.Background(), func(r store.Reader) error {
-		at = bytes.Clone(r.(*reader).rows.tx.Bucket(rootBucket).Get(copyingKey))
-		return nil
+	empty := true // the copy was stopped before its first rows
+	err = Guard(func() error {
+		return s.db.View(func(tx *bbolt.Tx) error {
+			at = bytes.Clone(tx.Bucket(rootBucket).Get(copyingKey))
+			for in := range allBuckets {
+				k, _ := tx.Bucket([]byte(bucketNames[in])).Cursor().First()
+				empty = empty && k == nil
+			}
+			return nil
+		})
 	})
-	mark, wrong := store.ParseMark(string(at))
-	if errors.Join(err, wrong) != nil || len(s.Damage()) > 0 {
+	if err == nil && at == nil && !empty {
+		err = fmt.Errorf("%w: %s is in the way of the new store, and is not an incomplete copy: move it away", store.ErrForeign, temp)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	mark, err := store.ParseMark(string(at))
+	if err != nil || len(s.Damage()) > 0 || anew {
 		return nil, s.Close()
 	}
 	return newFilling(s, mark), nil

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -27,8 +28,8 @@ func TestEveryBucketIsCopied(t *testing.T) {
 	}
 }
 
-// If a killed process left an incomplete copy, the next Fill continues this copy. Fill replaces any other file at the
-// temporary path. A Fill in one process does not disturb a copy that another process is making.
+// If a killed process left an incomplete copy, the next Fill continues this copy. Fill never deletes another file at
+// the temporary path. A Fill in one process does not disturb a copy that another process is making.
 func TestFillAgain(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "store.db")
@@ -50,7 +51,38 @@ func TestFillAgain(t *testing.T) {
 	if !errors.Is(err, errKilled) {
 		t.Fatal(err)
 	}
-	for name, left := range map[string][]byte{"part of a store": kept, "something else": []byte("something else")} {
+	other := filepath.Join(t.TempDir(), "other.db")
+	s := mustOpen(t, other)
+	err = s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: "other"}) })
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, left := range map[string][]byte{"a whole store": whole, "something else": []byte("something else")} {
+		for _, anew := range []bool{false, true} {
+			if err := os.WriteFile(path+fillSuffix, left, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := Fill(t.Context(), path, anew, one); !errors.Is(err, store.ErrForeign) {
+				t.Errorf("beside %s: got error %v, want ErrForeign", name, err)
+			}
+			if now, err := os.ReadFile(path + fillSuffix); err != nil || !bytes.Equal(now, left) {
+				t.Errorf("%s was changed (%v)", name, err)
+			}
+		}
+	}
+	if err := os.Remove(path + fillSuffix); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, other+".new").Close()
+	fresh, err := os.ReadFile(other + ".new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, left := range map[string][]byte{"part of a store": kept, "a copy without rows": fresh} {
 		if err := os.WriteFile(path+fillSuffix, left, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -63,10 +95,7 @@ func TestFillAgain(t *testing.T) {
 		if err := Fill(t.Context(), path, false, one); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("a store was replaced: %v", err)
 		}
-		s, err := Open(path, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := mustOpen(t, path)
 		var turn approvers.Turn
 		err = s.View(context.Background(), func(r store.Reader) (err error) { turn, err = r.Turn("one"); return err })
 		if err != nil || turn.Version != 7 {

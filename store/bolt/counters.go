@@ -3,7 +3,9 @@ package bolt
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"countersign/store"
@@ -78,29 +80,14 @@ func (r *rows) addCounter(key string, at []byte, id string, n uint64) error {
 }
 
 func (t *tx) PruneCounters(before time.Time, limit int) (int, error) {
-	var old [][]byte
 	bound := moment(nil, before)
-	for k := range t.rows.scan(counterTime, nil, nil) {
-		if len(old) >= limit || bytes.Compare(k, bound) >= 0 {
-			break
-		}
-		old = append(old, bytes.Clone(k))
-	}
-	for i, k := range old {
-		if err := t.rows.forgetCounter(k); err != nil {
-			return i, err
+	old := t.rows.keys(counterTime, nil, limit)
+	old = slices.DeleteFunc(old, func(k []byte) bool { return bytes.Compare(k, bound) >= 0 })
+	var rows [][]byte
+	for _, byTime := range old {
+		if at, key, id, ok := cutCounterTime(byTime); ok {
+			rows = append(rows, counterKey(key, at, id))
 		}
 	}
-	return len(old), nil
-}
-
-func (r *rows) forgetCounter(byTime []byte) error {
-	at, key, id, ok := cutCounterTime(byTime)
-	if !ok {
-		return fmt.Errorf("store: the key %x of %s is damaged", byTime, counterTime)
-	}
-	if err := r.remove(counterTime, byTime, []byte{}); err != nil {
-		return err
-	}
-	return r.drop(counters, counterKey(key, at, id))
+	return len(old), errors.Join(t.rows.discardAll(counterTime, old), t.rows.discardAll(counters, rows))
 }

@@ -59,28 +59,28 @@ func (t reader) timerKinds() (kinds []store.TimerKind) {
 	}
 }
 
-// some returns rows whose keys start with a prefix. The result has at most e.left rows.
-func (e *eraser) some(in bucket, prefix []byte) (keys, values [][]byte) {
-	for k, v := range e.rows.scan(in, prefix, nil) {
-		if len(keys) >= e.left {
+// some returns the ids that an index lists under a prefix. The result has at most e.left ids.
+func (e *eraser) some(index bucket, prefix []byte) (ids [][]byte) {
+	for _, id := range e.rows.scan(index, prefix, nil) {
+		if len(ids) >= e.left {
 			break
 		}
-		keys, values = append(keys, k), append(values, v)
+		ids = append(ids, id)
 	}
-	return keys, values
+	return ids
 }
 
-// scanned deletes the rows whose keys start with a prefix.
+// scanned deletes the rows whose keys start with a prefix, also damaged rows.
 func (e *eraser) scanned(in bucket, prefix []byte) error {
-	keys, values := e.some(in, prefix)
+	keys := e.rows.keys(in, prefix, e.left)
 	e.left -= len(keys)
-	return e.rows.removeAll(in, keys, values)
+	return e.rows.discardAll(in, keys)
 }
 
 // eraseIndexed deletes the records that an index lists under a prefix. Before a record, eraseIndexed deletes the outbox
 // messages and the timers that refer to the record.
 func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte) error {
-	_, ids := e.some(index, prefix)
+	ids := e.some(index, prefix)
 	for _, id := range ids {
 		id := string(id)
 		if err := e.outboxMessages(id); err != nil || e.left <= 0 {
@@ -99,7 +99,7 @@ func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte
 
 // executions deletes executions, each after its elicitations and files.
 func (e *eraser) executions(conversation []byte) error {
-	_, ids := e.some(executionConversation, conversation)
+	ids := e.some(executionConversation, conversation)
 	for _, id := range ids {
 		of := text(nil, string(id))
 		if err := eraseIndexed(e, elicitationTable, elicitationExecution, of); err != nil || e.left <= 0 {
@@ -114,19 +114,14 @@ func (e *eraser) executions(conversation []byte) error {
 
 // files deletes files, each with its bytes.
 func (e *eraser) files(execution []byte) error {
-	keys, values := e.some(files, execution)
+	keys := e.rows.keys(files, execution, e.left)
 	e.left -= len(keys)
-	for _, key := range keys {
-		if err := e.rows.drop(fileData, key); err != nil {
-			return err
-		}
-	}
-	return e.rows.removeAll(files, keys, values)
+	return errors.Join(e.rows.discardAll(fileData, keys), e.rows.discardAll(files, keys))
 }
 
 // turns deletes turns, each after its calls.
 func (e *eraser) turns(conversation []byte) error {
-	_, ids := e.some(turnConversation, conversation)
+	ids := e.some(turnConversation, conversation)
 	for _, id := range ids {
 		if err := eraseIndexed(e, callTable, callTurn, text(nil, string(id))); err != nil || e.left <= 0 {
 			return err
@@ -137,7 +132,7 @@ func (e *eraser) turns(conversation []byte) error {
 
 // outboxMessages deletes the outbox messages with a ref, each after its renderings.
 func (e *eraser) outboxMessages(ref string) error {
-	_, ids := e.some(outboxRef, text(nil, ref))
+	ids := e.some(outboxRef, text(nil, ref))
 	for _, id := range ids {
 		if err := e.outboxMessage(string(id)); err != nil || e.left <= 0 {
 			return err
@@ -165,16 +160,6 @@ func (e *eraser) outboxMessage(id string) error {
 func (e *eraser) timers(ref string) error {
 	for _, kind := range e.kinds {
 		if err := (&tx{reader{e.rows}}).ClearTimer(kind, ref); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeAll deletes existing rows.
-func (r *rows) removeAll(in bucket, keys, values [][]byte) error {
-	for i, key := range keys {
-		if err := r.remove(in, key, values[i]); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
-	"os"
 	"time"
 
 	berrors "go.etcd.io/bbolt/errors"
@@ -32,7 +31,8 @@ type examination struct {
 	births    [bucketEnd]uint64 // the highest birth number in each bucket
 	root      map[string][]byte // rows of the root bucket
 	faults    []pageFault
-	unknown   int // how many damaged rows have no mark yet
+	listed    bool // the list of free pages was read to its end
+	unknown   int  // how many damaged rows have no mark yet
 
 	row func(in bucket, k, v []byte, state rowState) // called with every row; the function must copy any slice that it keeps
 }
@@ -385,16 +385,18 @@ const (
 )
 
 // free verifies that the list of free pages has every unused page and no used page. A used page in this list would be
-// overwritten.
+// overwritten. After a fault, free continues with the rest of the list, because the list shows which unreached pages
+// have only deleted rows.
 func (x *examination) free() {
 	if x.meta.freelist == math.MaxUint64 {
 		return // the file has no list of free pages
 	}
+	before := len(x.faults)
 	wrong := func(format string, args ...any) {
-		x.faults = append(x.faults, pageFault{bucketEnd, "the list of free pages: " + fmt.Sprintf(format, args...)})
+		x.faultOnce(before, bucketEnd, "the list of free pages: "+format, args...)
 	}
 	id := x.meta.freelist
-	if id < 2 || id >= x.meta.pages || x.use[id] != pageUnseen {
+	if id < 2 || id >= x.meta.pages {
 		wrong("it can't be on page %d", id)
 		return
 	}
@@ -424,7 +426,7 @@ func (x *examination) free() {
 	for i := range overflow + 1 {
 		if x.use[id+i] != pageUnseen {
 			wrong("page %d is in use", id+i)
-			return
+			continue
 		}
 		x.use[id+i] = pageOfFreelist
 	}
@@ -432,10 +434,11 @@ func (x *examination) free() {
 		n := binary.LittleEndian.Uint64(page[at+8*i:])
 		if n < 2 || n >= x.meta.pages || x.use[n] != pageUnseen {
 			wrong("it names page %d, which is not free", n)
-			return
+			continue
 		}
 		x.use[n] = pageFree
 	}
+	x.listed = true
 	if len(x.faults) > 0 {
 		return // a damaged page may point to a page that was not reached, so this page may be in use
 	}
@@ -468,14 +471,9 @@ func (s *Store) Inspect(ctx context.Context) error {
 		return fmt.Errorf("store: begin an inspection: %w", within{err})
 	}
 	defer func() { _ = btx.Rollback() }() // rolling back a read transaction can't fail
-	file, err := os.Open(s.db.Path())
-	if err != nil {
-		return fmt.Errorf("store: inspect: %w", err)
-	}
-	defer file.Close()
 	size := s.db.Info().PageSize
 	x := &examination{
-		ctx: ctx, file: &paced{ctx: ctx, from: file}, size: uint64(size),
+		ctx: ctx, file: &paced{ctx: ctx, from: s.identity.file}, size: uint64(size),
 		meta: meta{root: uint64(btx.Cursor().Bucket().Root()), freelist: math.MaxUint64, pages: uint64(btx.Size()) / uint64(size)},
 	}
 	x.row = func(in bucket, k, _ []byte, state rowState) {
@@ -491,7 +489,7 @@ func (s *Store) Inspect(ctx context.Context) error {
 		s.damage.failed(err)
 		err = nil
 	}
-	if err != nil || len(x.faults) == 0 && x.unknown == 0 {
+	if err != nil || s.readOnly || len(x.faults) == 0 && x.unknown == 0 {
 		return err
 	}
 	return s.Update(ctx, func(t store.Tx) error { // the next Open then examines a file of any size

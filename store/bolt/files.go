@@ -64,11 +64,8 @@ func (t *tx) PutFile(f store.File, data []byte) error {
 func (t *tx) EraseFiles(execution string) (int, error) {
 	n := 0
 	for _, in := range []bucket{fileData, files} {
-		var keys, values [][]byte
-		for k, v := range t.rows.scan(in, text(nil, execution), nil) {
-			keys, values = append(keys, k), append(values, v)
-		}
-		if err := t.rows.removeAll(in, keys, values); err != nil {
+		keys := t.rows.keys(in, text(nil, execution), noLimit)
+		if err := t.rows.discardAll(in, keys); err != nil {
 			return 0, err
 		}
 		n = len(keys)

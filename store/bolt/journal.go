@@ -181,22 +181,51 @@ func (t reader) Heads(after uint64, limit int) ([]store.Head, error) {
 		if len(out) >= limit {
 			break
 		}
-		out = append(out, headOf(k, v.value))
+		h := headOf(k, v.value)
+		h.Damaged = !v.sound
+		out = append(out, h)
 	}
 	return out, nil
 }
 
 func (t *tx) PutHead(h store.Head) error {
-	last, err := t.LastHead()
+	key := number(nil, h.Number)
+	if _, damaged := t.rows.fetch(auditHeads, key); damaged != nil {
+		if _, err := t.rows.discard(auditHeads, key); err != nil {
+			return err
+		}
+	}
+	before, err := t.LastHead()
+	if err == nil && before.Number > h.Number { // h replaces a damaged head that is not the last one
+		if after, failed := t.headAt(h.Number + 1); failed == nil && after.Follows(h) != nil {
+			return after.Follows(h)
+		}
+		before, err = t.headAt(h.Number - 1)
+	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if err := h.Follows(last); err != nil {
+	if err := h.Follows(before); err != nil {
 		return err
 	}
 	if t.rows.get(auditJournal, number(nil, h.Size-1)) == nil {
 		return fmt.Errorf("store: head %d covers %d records, but there are fewer", h.Number, h.Size)
 	}
 	value := append(number(t.rows.scratch.space(8+len(h.Note)), h.Size), h.Note...)
-	return t.rows.set(auditHeads, number(nil, h.Number), nil, t.rows.scratch.done(value))
+	t.rows.dealt = append(t.rows.dealt, recordID{auditHeads, string(key)})
+	return t.rows.set(auditHeads, key, nil, t.rows.scratch.done(value))
+}
+
+// headAt returns the head with a number.
+func (t reader) headAt(number uint64) (store.Head, error) {
+	heads, err := t.Heads(number-1, 1)
+	switch {
+	case err != nil:
+		return store.Head{}, err
+	case len(heads) == 0 || heads[0].Number != number:
+		return store.Head{}, fmt.Errorf("signed head %d: %w", number, store.ErrNotFound)
+	case heads[0].Damaged:
+		return store.Head{}, damagedRow(auditHeads, nil, whyChecksum)
+	}
+	return heads[0], nil
 }

@@ -86,3 +86,6 @@ func keyable(what, s string) error {
 // maxKeyPart is the maximum length of a part of a key. The limit keeps a key of several fully escaped parts below
 // bbolt's limit.
 const maxKeyPart = bbolt.MaxKeySize / 16
+
+// longestKey is the length of the longest possible key: three fully escaped parts, and numbers.
+const longestKey = 6*maxKeyPart + 64

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -29,41 +30,73 @@ const mostAtOpen = 256 << 20
 type looked struct {
 	damage []store.Damage
 	kept   string // path of the damaged file, if a new file was built
+	torn   error  // a page that may lead to wrong rows, or in a circle; only with Options.AsIs
+}
+
+// examine examines the file of an open store. The last parameter is examination.row.
+func examine(ctx context.Context, db *bbolt.DB, file io.ReaderAt, row func(in bucket, k, v []byte, state rowState)) (*examination, error) {
+	m, err := metas(file, db.Info().PageSize)
+	if err != nil {
+		return nil, err
+	}
+	x := &examination{ctx: ctx, file: file, size: uint64(db.Info().PageSize), meta: m, row: row}
+	return x, x.all()
+}
+
+// plain reports whether rows of an examined file have no checksums, because the file must be upgraded first.
+func (x *examination) plain() bool {
+	version, err := strconv.Atoi(string(x.root[string(schemaKey)]))
+	return err != nil || version < checksummed || x.root[string(upgradingKey)] != nil
+}
+
+// repairs is the remedy for a file that Open can repair.
+const repairs = "countersign serve repairs the file as far as possible when it starts"
+
+// whole returns an error if the file of an open store is damaged. A row with a mark (see the function mark) is known
+// damage, which whole accepts.
+func whole(ctx context.Context, db *bbolt.DB, file io.ReaderAt) error {
+	var first *store.DamagedError
+	x, err := examine(ctx, db, file, func(in bucket, k, _ []byte, state rowState) {
+		if state == rowDamaged && first == nil {
+			first = damagedRow(in, k, whyChecksum)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(x.faults) > 0:
+		return fmt.Errorf("%w: %s: %s. %s", store.ErrDamaged, x.faults[0].bucket(), x.faults[0].why, repairs)
+	case first != nil && !x.plain():
+		return fmt.Errorf("%w. %s", first, repairs)
+	}
+	return nil
 }
 
 // look examines the file of an open store. A file above mostAtOpen is examined only if examineKey is set. If the file
 // is damaged, look builds a new file from the readable rows. With Options.AsIs, look only lists the damage. If a
 // damaged file must be upgraded first, look returns an error.
-func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
-	file, err := os.Open(path)
-	if err != nil {
+func look(db *bbolt.DB, file *os.File, path string, opts Options) (found looked, err error) {
+	if _, err := metas(file, db.Info().PageSize); err != nil {
 		return found, err
 	}
-	defer file.Close()
-	m, err := metas(file, db.Info().PageSize)
-	if err != nil {
-		return found, err
-	}
-	whole := false
+	large := false
 	err = db.View(func(tx *bbolt.Tx) error {
-		whole = tx.Size() > mostAtOpen && tx.Bucket(rootBucket).Get(examineKey) == nil
+		large = tx.Size() > mostAtOpen && tx.Bucket(rootBucket).Get(examineKey) == nil
 		return nil
 	})
-	if err != nil || whole {
+	if err != nil || large {
 		return found, err
 	}
-	x := &examination{ctx: context.Background(), file: file, size: uint64(db.Info().PageSize), meta: m}
-	marked := func(in bucket, k, _ []byte, state rowState) {
+	ctx := context.Background()
+	x, err := examine(ctx, db, file, func(in bucket, k, _ []byte, state rowState) {
 		if state == rowMarked || opts.AsIs && state == rowDamaged {
 			found.damage = append(found.damage, damagedRow(in, k, whyChecksum).Damage)
 		}
-	}
-	x.row = marked
-	if err := x.all(); err != nil {
+	})
+	if err != nil {
 		return found, err
 	}
-	version, err := strconv.Atoi(string(x.root[string(schemaKey)]))
-	old := err != nil || version < checksummed || x.root[string(upgradingKey)] != nil
+	old := x.plain()
 	switch {
 	case old && len(x.faults) > 0:
 		return found, fmt.Errorf("%w: %s. Put a backup in its place, or open it once with the version that wrote it", store.ErrDamaged, x.faults[0].why)
@@ -75,18 +108,23 @@ func look(db *bbolt.DB, path string, opts Options) (found looked, err error) {
 	case opts.AsIs:
 		for _, f := range x.faults {
 			found.damage = append(found.damage, store.Damage{Bucket: f.bucket(), Why: f.why})
+			if f.in != bucketEnd && found.torn == nil {
+				found.torn = fmt.Errorf("%w: %s: %s. %s", store.ErrDamaged, f.bucket(), f.why, repairs)
+			}
 		}
 		return found, nil
 	}
 	s := &salvage{rows: map[bucket]map[string]salvaged{}, set: map[bucket]map[string][]byte{}}
-	again := &examination{ctx: x.ctx, file: file, size: x.size, meta: m, row: s.take}
-	if err := again.all(); err != nil {
+	again, err := examine(ctx, db, file, s.take)
+	if err != nil {
 		return found, err
 	}
-	s.strays(again)
+	if again.listed {
+		s.strays(again)
+	}
 	s.put(again.faults)
 	found.damage = s.damage
-	found.kept, err = s.write(db, path, opts, again)
+	found.kept, err = s.write(path, opts, again)
 	return found, err
 }
 
@@ -118,6 +156,10 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 			}
 		}
 	}
+	if state == rowDamaged && len(k) > longestKey { // the key has a part of another row, and can't get a mark
+		s.aside(in, string(k), salvaged{bytes.Clone(v), state}, whyChecksum)
+		return
+	}
 	if s.rows[in] == nil {
 		s.rows[in] = map[string]salvaged{}
 	}
@@ -128,9 +170,9 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 }
 
 // If a page is damaged, the pages below it can't be reached from the root. strays adds the rows of such pages. The
-// checksum of a row shows to which bucket the row belongs. Without the list of free pages, strays can't distinguish
-// used pages from unused pages. So strays adds no rows to a bucket without damaged pages, unless the list of buckets is
-// damaged. If strays finds several versions of a record, it adds the highest version. The result added is the number of
+// checksum of a row shows to which bucket the row belongs. Free pages still have rows that were deleted long ago, so
+// strays does not read them. Without the list of free pages, strays can't distinguish them. So strays adds no rows to a
+// bucket without damaged pages, unless the list of buckets is damaged. If strays finds several versions of a record, it adds the highest version. The result added is the number of
 // added rows.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
@@ -342,7 +384,11 @@ func (s *salvage) records(in bucket, indexes []bucket) {
 
 // aside moves a row with a damaged key to the bucket set_aside.
 func (s *salvage) aside(in bucket, k string, row salvaged, why string) {
-	s.keep(setAside, string(append(text(nil, in.String()), k...)), row.stored)
+	key := append(text(nil, in.String()), k...)
+	if len(key) > longestKey {
+		key = binary.BigEndian.AppendUint32(key[:longestKey], checksum(in, []byte(k), nil))
+	}
+	s.keep(setAside, string(key), row.stored)
 	s.damage = append(s.damage, store.Damage{Bucket: in.String(), Key: shownKey([]byte(k)), Why: why + ", so it was set aside", Mended: derived[in] || isIndex[in]})
 }
 
@@ -613,8 +659,8 @@ func (s *salvage) names(in bucket) func(k []byte) bool {
 			return len(k) == 8 && leafOf(k) <= last
 		}
 		if in == counters {
-			_, _, _, ok := cutCounter(k)
-			return ok
+			key, at, id, ok := cutCounter(k)
+			return ok && s.set[counterTime][string(counterTimeKey(at, key, id))] != nil
 		}
 		name, rest, ok := cutText(k)
 		return ok && len(rest) == 8 && names[name]
@@ -622,7 +668,8 @@ func (s *salvage) names(in bucket) func(k []byte) bool {
 }
 
 // write writes the new file, and replaces the damaged file. The damaged file is kept beside the new file.
-func (s *salvage) write(db *bbolt.DB, path string, opts Options, x *examination) (kept string, err error) {
+func (s *salvage) write(path string, opts Options, x *examination) (kept string, err error) {
+	path = target(path)
 	if err := removeLeft(path); err != nil {
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,8 +38,11 @@ var (
 
 // Options configure Open. The zero value is the normal configuration. OpenFile and Rehearse are for tests.
 type Options struct {
-	// AsIs leaves a damaged file unchanged, for read-only use. Damage lists the faults.
+	// AsIs does not repair a damaged file. Damage lists the faults. If a page is damaged, View returns an error.
 	AsIs bool
+	// ReadOnly opens a store for reading only. ReadOnly includes AsIs. Open does not upgrade the file, and returns an
+	// error if the file must be upgraded before it can be read. Update returns an error.
+	ReadOnly bool
 	// OpenFile replaces os.OpenFile, so that a test can intercept disk access.
 	OpenFile func(name string, flag int, mode os.FileMode) (*os.File, error)
 	// Rehearse runs every closure of Update twice and undoes the first run. So a test can find a closure whose second
@@ -65,24 +69,9 @@ func Open(path string, opts Options) (*Store, error) {
 	if opts.OpenFile == nil {
 		opts.OpenFile = os.OpenFile
 	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = create(path, opts)
-		if err == nil {
-			info, err = os.Stat(path)
-		}
-	}
-	switch {
-	case err != nil:
-		return nil, sentence(path, err)
-	case info.IsDir():
-		return nil, fmt.Errorf("store: %s is a directory: name a file in it", path)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w: %s is not a regular file", store.ErrForeign, path)
-	case info.Size() == 0:
-		return nil, fmt.Errorf("%w: %s is empty, and a store is never empty. Remove it to start with nothing, or put a backup in its place", store.ErrForeign, path)
-	case info.Size() < smallest:
-		return nil, fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
+	opts.AsIs = opts.AsIs || opts.ReadOnly
+	if err := exists(path, opts); err != nil {
+		return nil, err
 	}
 	db, file, err := open(path, opts)
 	if err != nil {
@@ -90,7 +79,7 @@ func Open(path string, opts Options) (*Store, error) {
 	}
 	var found looked
 	err = Guard(func() (err error) {
-		found, err = look(db, path, opts)
+		found, err = look(db, file, path, opts)
 		return err
 	})
 	if err == nil && found.kept != "" { // look has put a new file at the path
@@ -107,7 +96,11 @@ func Open(path string, opts Options) (*Store, error) {
 	}
 	db.NoFreelistSync = false // see open
 	db.AllocSize = growBy
-	if err := Guard(func() error { return upgraded(db) }); err != nil {
+	prepare := upgraded
+	if opts.ReadOnly {
+		prepare = legible
+	}
+	if err := Guard(func() error { return prepare(db) }); err != nil {
 		return nil, sentence(path, errors.Join(err, db.Close()))
 	}
 	if err := db.Sync(); err != nil { // makes writes durable that a killed process has left in the file
@@ -121,11 +114,59 @@ func Open(path string, opts Options) (*Store, error) {
 		return nil, sentence(path, errors.Join(err, db.Close()))
 	}
 	s := newStore(db, file, id, opts.Rehearse)
+	s.readOnly, s.torn = opts.ReadOnly, found.torn
 	for _, x := range found.damage {
 		s.damage.Found(x)
 	}
 	return s, nil
 }
+
+// exists creates the file of a store if it is missing. exists returns an error if the file can't be a store.
+func exists(path string, opts Options) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !opts.ReadOnly {
+		if to := target(path); to != path { // probably, the disk of the file is not mounted
+			return fmt.Errorf("store: %s is a symbolic link to %s, which does not exist: mount its disk, or put the store there. For a new store, name the file itself, or remove the link (%w)", path, to, err)
+		}
+		err = create(path, opts)
+		if err == nil {
+			info, err = os.Stat(path)
+		}
+	}
+	switch {
+	case err != nil:
+		return sentence(path, err)
+	case info.IsDir():
+		return fmt.Errorf("store: %s is a directory: name a file in it", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %s is not a regular file", store.ErrForeign, path)
+	case info.Size() == 0:
+		return fmt.Errorf("%w: %s is empty, and a store is never empty. Remove it to start with nothing, or put a backup in its place", store.ErrForeign, path)
+	case info.Size() < smallest:
+		return fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
+	}
+	return nil
+}
+
+// target returns the path of the file that a symbolic link names, also if there is no such file. So a new file replaces
+// the file, and not the link. If the path is not a link, target returns the path.
+func target(path string) string {
+	for range mostLinks {
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			dir, _ := filepath.Split(path)
+			to = dir + to // not cleaned: the directory may also be a symbolic link
+		}
+		path = to
+	}
+	return path
+}
+
+// mostLinks is the number of symbolic links that Linux follows.
+const mostLinks = 40
 
 // sameAs reports whether info describes the open file.
 func sameAs(file *os.File, info fs.FileInfo) bool {
@@ -244,7 +285,7 @@ func verify(db *bbolt.DB, path string, file *os.File, incomplete bool) error {
 
 // sentence returns an error that names the fault of a file and the remedy.
 func sentence(path string, err error) error {
-	for _, ours := range []error{store.ErrForeign, store.ErrNewer, store.ErrLocked, store.ErrIncomplete} {
+	for _, ours := range []error{store.ErrForeign, store.ErrNewer, store.ErrLocked, store.ErrIncomplete, errOlder} {
 		if errors.Is(err, ours) {
 			return err
 		}
@@ -264,7 +305,7 @@ func sentence(path string, err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("%w: %s can't be created or upgraded: free some space (%w)", store.ErrFull, path, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("store: the directory of %s, or of the file that it links to, does not exist: create it first (%w)", path, err)
+		return fmt.Errorf("store: the directory of %s does not exist: create it first (%w)", path, err)
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("store: %s lies below something that is not a directory (%w)", path, err)
 	}

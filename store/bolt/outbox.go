@@ -3,6 +3,7 @@ package bolt
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"countersign/store"
 	"countersign/store/record"
@@ -90,13 +91,8 @@ func (t *tx) PutRendering(r store.Rendering) error {
 }
 
 func (t *tx) EraseRenderings(message string, below uint64) (int, error) {
-	var keys, values [][]byte
+	keys := t.rows.keys(renderings, text(nil, message), noLimit)
 	end := number(text(nil, message), below)
-	for k, v := range t.rows.scan(renderings, text(nil, message), nil) {
-		if below > 0 && bytes.Compare(k, end) >= 0 {
-			break
-		}
-		keys, values = append(keys, k), append(values, v)
-	}
-	return len(keys), t.rows.removeAll(renderings, keys, values)
+	keys = slices.DeleteFunc(keys, func(k []byte) bool { return below > 0 && bytes.Compare(k, end) >= 0 })
+	return len(keys), t.rows.discardAll(renderings, keys)
 }

@@ -192,7 +192,9 @@ func TestEarlierStores(t *testing.T) {
 	}
 }
 
-func testEarlierStore(t *testing.T, name string) {
+// unpacked returns the content of a file that is compressed with gzip.
+func unpacked(t *testing.T, name string) []byte {
+	t.Helper()
 	compressed, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
@@ -206,8 +208,12 @@ func testEarlierStore(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+func testEarlierStore(t *testing.T, name string) {
 	path := filepath.Join(t.TempDir(), "store.db")
-	if err := os.WriteFile(path, file, 0o600); err != nil {
+	if err := os.WriteFile(path, unpacked(t, name), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := mustOpen(t, path)
@@ -221,7 +227,7 @@ func testEarlierStore(t *testing.T, name string) {
 	if len(got) != len(want) || len(s.Damage()) > 0 {
 		t.Errorf("%d rows, want %d; damage %v", len(got), len(want), s.Damage())
 	}
-	err = s.Update(t.Context(), func(tx store.Tx) error {
+	err := s.Update(t.Context(), func(tx store.Tx) error {
 		r, err := tx.Request("1")
 		return errors.Join(err, tx.PutRequest(r))
 	})

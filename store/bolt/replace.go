@@ -15,12 +15,14 @@ import (
 	"countersign/store"
 )
 
-// Replace replaces the store at a path with a copy of another store. The store at the path must not be open in any
-// process. Replace first opens the copy as a store, and passes this store to prepare. If prepare fails, Replace does
-// not replace anything. Replace keeps the old store in the same directory, and returns its new name. If there was no
-// old store, this name is empty. On file systems with hard links, there is a complete store at the path at every
-// moment: the old store or the new store.
+// Replace replaces the store at a path with a copy of another store. If the path is a symbolic link, the link stays, and
+// Replace replaces the file that the link names. The store at the path must not be open in any process. Replace first
+// opens the copy as a store, and passes this store to prepare. If prepare fails, Replace does not replace anything.
+// Replace keeps the old store in the same directory, and returns its new name. If there was no old store, this name is
+// empty. On file systems with hard links, there is a complete store at the path at every moment: the old store or the
+// new store.
 func Replace(path string, from io.Reader, prepare func(*Store) error) (kept string, err error) {
+	path = target(path)
 	release, err := hold(path)
 	if err != nil {
 		return "", err
@@ -116,9 +118,14 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// exchange gives the file temp the name path. The old file at path is kept under another name. This name is path with
-// the suffix and the time, and a number if the name is taken.
+// exchange gives the file temp the name path, and the mode of the old file at path. The old file is kept under another
+// name. This name is path with the suffix and the time, and a number if the name is taken.
 func exchange(temp, path, suffix string) (kept string, err error) {
+	if info, err := os.Stat(path); err == nil {
+		if err := os.Chmod(temp, info.Mode().Perm()); err != nil {
+			return "", err
+		}
+	}
 	stamp := path + suffix + time.Now().UTC().Format("20060102T150405Z")
 	kept = stamp
 	for n := 2; ; n++ {

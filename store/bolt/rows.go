@@ -210,6 +210,17 @@ func (r *rows) discard(in bucket, key []byte) (stored []byte, err error) {
 	return stored, nil
 }
 
+// discardAll is like discard, for many rows. Damage of the rows is over then.
+func (r *rows) discardAll(in bucket, keys [][]byte) error {
+	for _, key := range keys {
+		if _, err := r.discard(in, key); err != nil {
+			return err
+		}
+		r.dealt = append(r.dealt, recordID{in, string(key)})
+	}
+	return nil
+}
+
 // hide makes reads skip a row. sweep deletes the row before the commit.
 func (r *rows) hide(in bucket, key []byte) {
 	if r.removed[in] == nil {
@@ -230,9 +241,6 @@ func (r *rows) sweep() error {
 	}
 	return nil
 }
-
-// drop reads the current value of an existing row, and deletes the row.
-func (r *rows) drop(in bucket, key []byte) error { return r.remove(in, key, r.get(in, key)) }
 
 // reset assigns another transaction to rows, and reuses the memory. After a reset with nil, rows has no transaction.
 func (r *rows) reset(btx *bbolt.Tx) {
@@ -320,6 +328,20 @@ func (r *rows) scan(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 // sound is like scan, but reports damaged rows and skips them. sound is for lists of independent rows.
 func (r *rows) sound(in bucket, prefix, from []byte) iter.Seq2[[]byte, []byte] {
 	return r.each(in, prefix, from, false, func(_ []byte, damaged *store.DamagedError) { r.note(damaged) })
+}
+
+// keys returns keys that start with prefix, also those of damaged rows, up to a limit. It is for the erasure of rows,
+// which does not need their content.
+func (r *rows) keys(in bucket, prefix []byte, limit int) (keys [][]byte) {
+	for k := range r.each(in, prefix, nil, false, func(k []byte, damaged *store.DamagedError) {
+		r.note(damaged)
+		keys = append(keys, k)
+	}) {
+		if keys = append(keys, k); len(keys) >= limit {
+			break
+		}
+	}
+	return keys[:max(0, min(len(keys), limit))]
 }
 
 // back iterates over the rows whose keys start with prefix, in descending order. All keys of the iteration are below

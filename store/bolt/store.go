@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ type Store struct {
 	writer   *writer
 	damage   *damages
 	identity *identity
+	readOnly bool  // see Options
+	torn     error // why rows can't be read; nil: they can be read
 	close    func() error
 }
 
@@ -55,15 +58,20 @@ func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
 // not run. After the writer has taken fn, Update waits for the outcome, even if the context ends. fn may run more than
 // once.
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if s.readOnly {
+		return errReadOnly
+	}
 	return s.writer.update(ctx, fn)
 }
+
+var errReadOnly = errors.New("store: the store is open for reading only")
 
 // View runs fn over committed data. While fn runs, writers continue, and Close waits.
 func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := s.readable(); err != nil {
+	if err := cmp.Or(s.readable(), s.torn); err != nil {
 		return err
 	}
 	btx, err := s.begin()

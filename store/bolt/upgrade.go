@@ -106,6 +106,20 @@ func upgraded(db *bbolt.DB) error {
 	return err
 }
 
+// legible returns an error if a store can't be read without an upgrade.
+func legible(db *bbolt.DB) error {
+	return db.View(func(tx *bbolt.Tx) error {
+		root := tx.Bucket(rootBucket)
+		version, err := strconv.Atoi(string(root.Get(schemaKey)))
+		if err == nil && (version < checksummed || root.Get(upgradingKey) != nil) {
+			return fmt.Errorf("store: %s: %w. Start the bot, which upgrades it", db.Path(), errOlder)
+		}
+		return err
+	})
+}
+
+var errOlder = errors.New("an older version of the program wrote the store, and it can't be read before its upgrade")
+
 // step runs one transaction of an upgrade.
 func (u *upgrade) step(tx *bbolt.Tx) (done bool, err error) {
 	root := tx.Bucket(rootBucket)

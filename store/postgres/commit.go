@@ -41,15 +41,12 @@ func connectionOf(conn *pgx.Conn) *connection {
 	return conn.PgConn().CustomData()[connectionKey].(*connection)
 }
 
-// register inserts the row of a new connection of the pool. register also sets up the connection so that COMMIT waits
-// until the commit is durable. The server's default may be different.
+// register inserts the row of a new connection of the pool.
 func register(ctx context.Context, conn *pgx.Conn) error {
 	own := &connection{id: rand.Text(), made: time.Now()}
 	conn.PgConn().CustomData()[connectionKey] = own
-	b := &pgx.Batch{}
-	b.Queue("SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
-	b.Queue("INSERT INTO connections (id, backend, began, used) SELECT $1, pid, backend_start, now() FROM pg_stat_get_activity(pg_backend_pid())", own.id)
-	return conn.SendBatch(ctx, b).Close()
+	_, err := conn.Exec(ctx, "INSERT INTO connections (id, backend, began, used) SELECT $1, pid, backend_start, now() FROM pg_stat_get_activity(pg_backend_pid())", own.id)
+	return err
 }
 
 // deleteOldConnections is a statement that removes the rows of connections that ended long ago.

@@ -76,6 +76,37 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
+// The look-up of a lost commit is as durable as a commit. If it did not wait for the synchronous standby, it would
+// confirm a commit that no standby has.
+func TestSettleIsDurable(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	if err := admin("ALTER DATABASE " + name + " SET synchronous_commit = off"); err != nil {
+		t.Fatal(err)
+	}
+	err := execIn(name, `SET search_path = countersign; CREATE TABLE seen (setting text);
+CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO countersign.seen VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$;
+CREATE TRIGGER see AFTER UPDATE OF fenced ON connections FOR EACH ROW EXECUTE FUNCTION see()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, url := through(t, name)
+	s := open(t, url)
+	p.When(once(pgserver.After))
+	if err := s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: "t"}) }); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), at(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	var seen string
+	if err := conn.QueryRow(t.Context(), "SELECT string_agg(setting, ' ') FROM countersign.seen").Scan(&seen); err != nil || seen != "on" {
+		t.Errorf("the look-up ran with synchronous_commit %q, want on (%v)", seen, err)
+	}
+}
+
 // If the client gives up a COMMIT that has not reached the server yet, the client fences the connection. When the
 // COMMIT reaches the server later, the server refuses the COMMIT. In this test, no COMMIT is late: the test fences the
 // connection itself, and then commits.

@@ -1,6 +1,8 @@
 package postgres_test
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -65,5 +67,37 @@ func TestUnsealedJournal(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// If somebody deleted the last record of a chain by hand, but not its payload, the chain can still be written.
+func TestStrayPayload(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	s := open(t, asBot(name))
+	add := func() error {
+		return s.Update(t.Context(), func(tx store.Tx) error {
+			head, err := tx.AuditHead("req_1")
+			if store.IgnoreNotFound(err) != nil {
+				return err
+			}
+			p := &approvers.AuditPayload{Chain: "req_1", Seq: head.Seq + 1, Salt: []byte(rand.Text()), Body: []byte("{}")}
+			a := approvers.AuditRecord{Chain: "req_1", At: time.Unix(1, 0), Kind: approvers.AuditProposed, PayloadHash: p.Hash()}
+			return tx.AppendAudit(a.Link(head), p)
+		})
+	}
+	if err := errors.Join(add(), add(), execIn(name, "DELETE FROM countersign.audit_records WHERE seq = 2"), add(), add()); err != nil {
+		t.Fatal(err)
+	}
+	err := s.View(t.Context(), func(r store.Reader) error {
+		for seq := range uint64(3) {
+			if _, err := r.AuditPayload("req_1", seq+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

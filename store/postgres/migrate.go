@@ -132,7 +132,7 @@ func (c *config) migrate(ctx context.Context, conn *pgx.Conn, dry bool) (names [
 	defer func() { err = errors.Join(err, db.Close()) }()
 	// The lock ensures that only one process at a time creates the schema. goose takes its own lock later.
 	const makeSchema = "DO $$ BEGIN PERFORM pg_advisory_xact_lock(%d); IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %[2]s; END IF; END $$"
-	if _, err := db.ExecContext(ctx, fmt.Sprintf(makeSchema, holdClass, c.schema)); err != nil {
+	if _, err := db.ExecContext(ctx, fmt.Sprintf(makeSchema, holdClass, c.inSQL())); err != nil {
 		return nil, c.notOwner(err)
 	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
@@ -188,7 +188,7 @@ func (c *config) pending(ctx context.Context, conn *pgx.Conn) ([]step, error) {
 		oldest = max(oldest, s.oldest)
 	}
 	var there bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", c.schema+".replicas").Scan(&there); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", c.inSQL()+".replicas").Scan(&there); err != nil {
 		return nil, c.sentence(err)
 	}
 	if !there {

@@ -113,8 +113,8 @@ func parse(url string) (*config, error) {
 	c := &config{pool: pool, schema: defaultSchema, server: answering{hosts: map[string]string{}}, migrations: migrations(), oldest: oldest}
 	params := pool.ConnConfig.RuntimeParams
 	if s := params["search_path"]; s != "" {
-		if !schemaName.MatchString(s) {
-			return nil, fmt.Errorf("%w: search_path is %q: give one schema, of lower-case letters, digits and _", ErrURL, s)
+		if !schemaName.MatchString(s) || strings.HasPrefix(s, "pg_") {
+			return nil, fmt.Errorf("%w: search_path is %q: give one schema, of lower-case letters, digits and _, that does not begin with pg_", ErrURL, s)
 		}
 		c.schema = s
 	}
@@ -161,6 +161,10 @@ func (c *config) settings() map[string]string {
 	}
 }
 
+// durable makes COMMIT wait until the commit is durable, also on a synchronous standby. The server's default may be
+// different.
+const durable = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';"
+
 // setting returns a function that sets the settings in the session of a new connection. The settings can't be
 // parameters of the connection, because PgBouncer refuses or ignores most parameters.
 func setting(settings map[string]string, within time.Duration) pgconn.AfterConnectFunc {
@@ -168,6 +172,7 @@ func setting(settings map[string]string, within time.Duration) pgconn.AfterConne
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&all, "SET %s = '%s';", name, settings[name])
 	}
+	all.WriteString(durable)
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
 		ctx, cancel := context.WithTimeout(ctx, within) // the time limit for connecting does not cover this statement
 		defer cancel()
@@ -330,6 +335,15 @@ func (c *config) usable(found looked, target int64, opts Options) error {
 
 func (c *config) name() string { return name(c.pool.ConnConfig) }
 
+// inSQL returns the name of the schema as SQL. The name may be a reserved word, so any name except the default is in
+// quotes.
+func (c *config) inSQL() string {
+	if c.schema == defaultSchema {
+		return c.schema
+	}
+	return pgx.Identifier{c.schema}.Sanitize()
+}
+
 // newer returns the error for tables that are too new for this program.
 func (c *config) newer(found looked, target int64) error {
 	return fmt.Errorf("%w: the tables in %s have version %d, and this program knows versions up to %d. Start the newer program again", store.ErrNewer, c.name(), found.version, target)
@@ -358,11 +372,14 @@ func (c *config) look(ctx context.Context, conn *pgx.Conn) (found looked, err er
 	}
 	var server int
 	var encoding string
-	var standby, ours, theirs bool
+	var standby, ours, complete, theirs bool
 	err = conn.QueryRow(ctx, `
 SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'), pg_is_in_recovery(),
-       EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND relname = $2),
-       EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p'))`, c.schema, versionTable).Scan(&server, &encoding, &standby, &ours, &theirs)
+       EXISTS (SELECT FROM pg_class c WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND relname = $2
+               AND 2 = (SELECT count(*) FROM pg_attribute WHERE attrelid = c.oid AND attname IN ('version_id', 'is_applied'))),
+       EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND relname = 'audit_records'),
+       EXISTS (SELECT FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p'))`, c.schema, versionTable).
+		Scan(&server, &encoding, &standby, &ours, &complete, &theirs)
 	switch {
 	case err != nil:
 		return found, c.sentence(err)
@@ -387,10 +404,13 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 		return found, c.sentence(err)
 	}
 	// Tables of version 6 have no column oldest_program.
-	err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0), coalesce(max((to_jsonb(m) ->> 'oldest_program')::bigint), 0) FROM "+c.schema+"."+versionTable+" m WHERE is_applied").
+	err = conn.QueryRow(ctx, "SELECT coalesce(max(version_id), 0), coalesce(max((to_jsonb(m) ->> 'oldest_program')::bigint), 0) FROM "+c.inSQL()+"."+versionTable+" m WHERE is_applied").
 		Scan(&found.version, &found.oldest)
 	if err != nil {
 		return found, c.sentence(err)
+	}
+	if found.version > 0 && !complete { // another program has a table with this name
+		return looked{foreign: true}, nil
 	}
 	target, err := c.newest()
 	if found.version > target {

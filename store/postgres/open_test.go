@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -70,6 +72,39 @@ func TestOpenErrors(t *testing.T) {
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=a,b" }), postgres.ErrURL, "search_path")
 	tryOpen(t, "postgres://postgres:wrong horse@[::1/x", postgres.ErrURL)
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=elsewhere" }), postgres.ErrEmpty, "elsewhere")
+}
+
+// The name of a schema may be a reserved word. PostgreSQL reserves names that begin with pg_.
+func TestSchemaNames(t *testing.T) {
+	t.Parallel()
+	name := database(t, "template0")
+	in := func(schema string) string {
+		u, err := url.Parse(at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("search_path", schema)
+		u.RawQuery = q.Encode()
+		return u.String()
+	}
+	tryOpen(t, in("pg_own"), postgres.ErrURL, "pg_")
+	for range 2 { // the second time, the tables exist
+		s, err := postgres.Open(t.Context(), in("user"), postgres.Options{Create: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.Update(t.Context(), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: rand.Text()}) }), s.Check(t.Context()), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if list, err := postgres.Migrate(t.Context(), in("user"), true); err != nil || len(list) > 0 {
+		t.Errorf("migrate: %v, %v", list, err)
+	}
+	rights, err := postgres.ReadRights(t.Context(), in("user"))
+	if err := cmp.Or(err, rights.Missing()); err != nil {
+		t.Error(err)
+	}
 }
 
 // The password can be in PGPASSWORD, or in the file that PGPASSFILE names. Errors do not show the password.
@@ -253,6 +288,25 @@ func TestVersions(t *testing.T) {
 			t.Errorf("migrate: got error %v, want ErrForeign", err)
 		}
 	})
+	for what, columns := range map[string]string{
+		"another program's table of migrations": "id serial, migration text, batch int", "another program's table of goose": "version_id bigint, is_applied boolean",
+	} {
+		t.Run(what, func(t *testing.T) {
+			name := database(t, "template0")
+			if err := execIn(name, "CREATE SCHEMA countersign; CREATE TABLE countersign.migrations ("+columns+")"); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(columns, "version_id") {
+				if err := execIn(name, "INSERT INTO countersign.migrations VALUES (3, true)"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tryOpen(t, at(name), store.ErrForeign, "another database")
+			if _, err := postgres.Migrate(t.Context(), at(name), false); !errors.Is(err, store.ErrForeign) {
+				t.Errorf("migrate: got error %v, want ErrForeign", err)
+			}
+		})
+	}
 	t.Run("an empty database", func(t *testing.T) {
 		name := database(t, "template0")
 		tryOpen(t, at(name), postgres.ErrEmpty, "serve creates the tables")

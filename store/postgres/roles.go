@@ -140,10 +140,10 @@ FROM pg_namespace n WHERE n.nspname = $1`, c.schema).Scan(&role, &superuser, &ow
 		r.owner = "owns the tables"
 	}
 	if r.blind = !usage; r.blind {
-		r.missing = append(r.missing, fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", c.schema, r.role))
+		r.missing = append(r.missing, fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", c.inSQL(), r.role))
 	}
 	if create {
-		r.excess = append(r.excess, fmt.Sprintf("REVOKE CREATE ON SCHEMA %s FROM %s;", c.schema, r.role))
+		r.excess = append(r.excess, fmt.Sprintf("REVOKE CREATE ON SCHEMA %s FROM %s;", c.inSQL(), r.role))
 	}
 	// A role may have a right on only some columns of a table.
 	const tables = `
@@ -161,7 +161,7 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 	var whole, part, inserts []string
 	_, err = pgx.ForEachRow(found, []any{&table, &whole, &part, &inserts}, func() error {
 		r.blind = r.blind || table == versionTable && !slices.Contains(whole, "SELECT")
-		a, name := allowedOn(table), c.schema+"."+identifier(table)
+		a, name := allowedOn(table), c.inSQL()+"."+identifier(table)
 		missing, excess := a.compare(whole, part, inserts)
 		grants.add(missing, name)
 		revokes.add(excess, name)
@@ -182,7 +182,7 @@ FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', '
 		return r, c.sentence(err)
 	}
 	if closed {
-		r.missing = append(r.missing, fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO %s;", c.schema, r.role))
+		r.missing = append(r.missing, fmt.Sprintf("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA %s TO %s;", c.inSQL(), r.role))
 	}
 	return r, nil
 }

@@ -72,7 +72,7 @@ The flags select the requests that have a matching record. --long prints the rec
 	return cmd
 }
 
-var listTask = task.Task[audit.ListOptions]{Name: "audit list", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.ListOptions) error {
+var listTask = task.Task[audit.ListOptions]{Name: "audit list", Reads: true, Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.ListOptions) error {
 	return HistoryError(audit.List(ctx, w.Out, w.Store, o))
 }}
 
@@ -115,9 +115,12 @@ unless --payloads asks for it. Damaged records are left out: all others are writ
 	return cmd
 }
 
-var exportTask = task.Task[audit.ExportOptions]{Name: "audit export", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.ExportOptions) error {
-	return HistoryError(audit.Export(ctx, w.Out, w.Store, o))
-}}
+var exportTask = task.Task[audit.ExportOptions]{
+	Name: "audit export", Reads: true, Long: true, WhileHeld: true,
+	Run: func(ctx context.Context, w task.Env, o audit.ExportOptions) error {
+		return HistoryError(audit.Export(ctx, w.Out, w.Store, o))
+	},
+}
 
 type filterFlags struct {
 	request, tool, actor, since, until string
@@ -215,13 +218,16 @@ of requests. If a check fails, the page says which one, and the command exits wi
 	return cmd
 }
 
-var evidenceTask = task.Task[audit.EvidenceOptions]{Name: "audit evidence", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o audit.EvidenceOptions) error {
-	faults, err := audit.WriteEvidence(ctx, w.Out, w.Store, w.Who, o)
-	if err != nil {
-		return HistoryError(err)
-	}
-	if faults > 0 {
-		return cli.AnswerNo("the page is written, but the history has changed: %s, marked on the page", cli.Count(faults, "fault"))
-	}
-	return nil
-}}
+var evidenceTask = task.Task[audit.EvidenceOptions]{
+	Name: "audit evidence", Reads: true, Long: true, WhileHeld: true,
+	Run: func(ctx context.Context, w task.Env, o audit.EvidenceOptions) error {
+		faults, err := audit.WriteEvidence(ctx, w.Out, w.Store, w.Who, o)
+		if err != nil {
+			return HistoryError(err)
+		}
+		if faults > 0 {
+			return cli.AnswerNo("the page is written, but the history has changed: %s, marked on the page", cli.Count(faults, "fault"))
+		}
+		return nil
+	},
+}

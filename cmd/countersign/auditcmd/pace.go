@@ -36,7 +36,7 @@ shown, how long people took, and how many calls they changed or rejected. Those 
 	return cmd
 }
 
-var paceTask = task.Task[time.Duration]{Name: "audit pace", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, since time.Duration) error {
+var paceTask = task.Task[time.Duration]{Name: "audit pace", Reads: true, Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, since time.Duration) error {
 	return printDecisionReport(ctx, w.Out, w.Store, cli.Ago(since))
 }}
 

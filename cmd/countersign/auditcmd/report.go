@@ -75,7 +75,7 @@ matched, where calls wait, and what ran without anybody. It prints the report, o
 	return cmd
 }
 
-var reportTask = task.Task[reportOptions]{Name: "audit report", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o reportOptions) error {
+var reportTask = task.Task[reportOptions]{Name: "audit report", Reads: true, Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o reportOptions) error {
 	policy := new(approvers.Policy)
 	if wf, err := w.Bare(); err == nil { // without a policy, the report says so
 		policy = wf.Policy()

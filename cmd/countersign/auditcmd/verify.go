@@ -76,7 +76,7 @@ Somebody who can write to the store and has the key can replace everything in it
 	return cmd
 }
 
-var verifyTask = task.Task[verifyOptions]{Name: "audit verify", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o verifyOptions) error {
+var verifyTask = task.Task[verifyOptions]{Name: "audit verify", Reads: true, Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, o verifyOptions) error {
 	kept, err := o.read(w.In)
 	if err != nil {
 		return err

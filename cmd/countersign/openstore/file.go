@@ -1,6 +1,7 @@
 package openstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,17 +10,20 @@ import (
 
 	"countersign/approvers/audit"
 	"countersign/cmd/countersign/cli"
+	"countersign/config"
 	"countersign/internal/visible"
 	"countersign/store"
 	"countersign/store/bolt"
 )
 
 // File opens the bolt file, and creates it if it does not exist. The errors of File tell the operator what to do.
-func File(path string) (*bolt.Store, error) {
+func File(path string) (*bolt.Store, error) { return file(path, bolt.Options{}) }
+
+func file(path string, opts bolt.Options) (*bolt.Store, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, cli.Misused("the store %s is a directory; name a file in it", path)
 	}
-	db, err := bolt.Open(path, bolt.Options{})
+	db, err := bolt.Open(path, opts)
 	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrForeign) {
 		err = fmt.Errorf("%w. Without a backup, copy what can be read: countersign store salvage FILE --to bolt:NEW.db", err)
 	}
@@ -28,6 +32,22 @@ func File(path string) (*bolt.Store, error) {
 	}
 	for _, x := range db.Damage() { // each damage is reported by the first command that finds it
 		fmt.Fprintln(cli.Stderr, "the store is damaged: "+visible.Line(x.String()))
+	}
+	return db, nil
+}
+
+// ToWrite opens the bolt file like File. If signed heads are damaged, ToWrite restores them from the file of heads.
+func ToWrite(ctx context.Context, path string, at config.Audit) (*bolt.Store, error) {
+	db, err := File(path)
+	if err != nil {
+		return nil, err
+	}
+	restored, err := audit.RestoreHeads(ctx, at, db)
+	if err != nil {
+		return nil, errors.Join(cli.CouldNot("damaged signed heads can't be restored from %s: %w", at.Heads, err), db.Close())
+	}
+	for _, number := range restored {
+		fmt.Fprintf(cli.Stderr, "signed head %d was damaged, and is restored from %s\n", number, at.Heads)
 	}
 	return db, nil
 }

@@ -1,12 +1,16 @@
 package openstore
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"time"
 
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
 	"countersign/store"
+	"countersign/store/bolt"
 	"countersign/store/postgres"
 )
 
@@ -24,7 +28,19 @@ type Store interface {
 	Watchable
 }
 
-// Existing opens the store for a command. A command never creates a store.
+// ToRead opens the store for a command that only reads. A file stays as it is: it is neither repaired nor upgraded.
+func ToRead(ctx context.Context, env config.Env) (Store, error) {
+	if env.Store.Backend == config.Postgres {
+		return Existing(ctx, env)
+	}
+	db, err := file(env.Store.Path, bolt.Options{ReadOnly: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = cmp.Or(MustExist(env.Store.Path, env.Audit.Heads), err)
+	}
+	return Opened(db, err)
+}
+
+// Existing opens the store for a command that may write. A command never creates a store.
 func Existing(ctx context.Context, env config.Env) (Store, error) {
 	if env.Store.Backend == config.Postgres {
 		return Opened(Database(ctx, env.Store, postgres.Options{}, false))
@@ -32,7 +48,7 @@ func Existing(ctx context.Context, env config.Env) (Store, error) {
 	if err := MustExist(env.Store.Path, env.Audit.Heads); err != nil {
 		return nil, err
 	}
-	return Opened(File(env.Store.Path))
+	return Opened(ToWrite(ctx, env.Store.Path, env.Audit))
 }
 
 // Opened returns an open store as an interface. After an error, Opened returns a nil interface, and not an interface

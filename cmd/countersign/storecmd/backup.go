@@ -58,7 +58,7 @@ type copier interface {
 const slowBackup = time.Minute
 
 // backupTask writes a copy of the store.
-var backupTask = task.Task[task.None]{Name: "backup", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
+var backupTask = task.Task[task.None]{Name: "backup", Reads: true, Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
 	s, ok := w.Store.(copier)
 	if !ok {
 		return cli.Misused("the bot does not copy this kind of store: use the tools of its database")

@@ -88,7 +88,7 @@ func (c *Copy) parse(from, to string) (err error) {
 }
 
 func (c *Copy) run(ctx context.Context) error {
-	db, err := openstore.Existing(ctx, config.Env{Store: c.from, Audit: c.fromAudit})
+	db, err := openstore.ToRead(ctx, config.Env{Store: c.from, Audit: c.fromAudit})
 	if err != nil {
 		return fmt.Errorf("nothing was copied: %w", err)
 	}
@@ -131,7 +131,7 @@ func (c *Copy) fill(ctx context.Context, fill func(store.Filling) error) error {
 // stores have the same rows. In this case, isComplete checks the original, and returns nil or the error of the check.
 // Otherwise it returns the parameter unfillable: the error that says why the new store can't be filled.
 func (c *Copy) isComplete(ctx context.Context, db store.Store, what *copied, unfillable error) error {
-	to, err := openstore.Existing(ctx, config.Env{Store: c.to, Audit: c.toAudit})
+	to, err := openstore.ToRead(ctx, config.Env{Store: c.to, Audit: c.toAudit})
 	if err != nil {
 		return unfillable //nolint:nilerr // it is another store, or in use
 	}

@@ -42,7 +42,7 @@ func checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Reads the whole store, and lists what is damaged",
 		Long: `Reads everything in the store, and lists each damaged row. Everything that needs such a row fails, and everything else continues. While the bot runs, the bot
-reads it, at a pace that does not slow it down. Without a bot, the command also compares the rows with each other.
+reads it, at a pace that does not slow it down. Without a bot, the command also compares the rows with each other. It repairs nothing: serve does when it starts.
 
 Exit codes: 0 nothing is damaged · 1 something is damaged.`,
 		Args: cli.NoArgs,
@@ -53,7 +53,7 @@ Exit codes: 0 nothing is damaged · 1 something is damaged.`,
 }
 
 // checkTask lists the damaged records in the store.
-var checkTask = task.Task[task.None]{Name: "store check", Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
+var checkTask = task.Task[task.None]{Name: "store check", Reads: true, Long: true, WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
 	if in, ok := w.Store.(store.Inspected); ok {
 		if err := in.Inspect(ctx); err != nil {
 			return err
@@ -101,6 +101,8 @@ func compactCommand() *cobra.Command {
 		Long: `The store's file never shrinks by itself: erased data leaves free space in it, which later data uses. This command writes a new file beside it, compares every row, and
 puts the new file in the place of the old one, with the same mode and owner. The disk needs room for both. If the command is stopped, the old or the new file is there,
 complete.
+
+A damaged store is refused, and stays as it is: serve repairs it when it starts.
 
 serve does this by itself when it starts, where at least half of a large file is free.`,
 		Args: cli.NoArgs,

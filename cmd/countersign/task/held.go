@@ -23,7 +23,7 @@ func (w Env) Older(ctx context.Context) (*audit.OlderStore, error) {
 func HeldError(why error) error { return cli.CouldNot("the bot is held: %w", why) }
 
 // Held writes why the bot is held, and what the operator can do. If the bot is not held, Held writes nothing.
-var Held = Task[None]{Name: "held", WhileHeld: true, Run: func(ctx context.Context, w Env, _ None) error {
+var Held = Task[None]{Name: "held", Reads: true, WhileHeld: true, Run: func(ctx context.Context, w Env, _ None) error {
 	older, err := w.Older(ctx)
 	if older != nil {
 		fmt.Fprint(w.Out, older)

@@ -26,6 +26,7 @@ import (
 type Task[O any] struct {
 	Name      string
 	Long      bool // the task may take long; the number of concurrent long tasks is limited
+	Reads     bool // the task only reads: if no bot runs, the task gets the store as it is, without a repair or an upgrade
 	WhileHeld bool // the task also runs while the bot is held (see Idle), or on the store of a stopped bot that would be held: it only reads, or it ends the hold
 	Run       func(ctx context.Context, w Env, o O) error
 }
@@ -53,8 +54,12 @@ func (t Task[O]) Do(ctx context.Context, o O, in io.Reader, out io.Writer) error
 	if err != nil {
 		return cli.Misused("the environment can't be used:\n%w", err)
 	}
+	open := openstore.Existing
+	if t.Reads {
+		open = openstore.ToRead
+	}
 	for end := time.Now().Add(heldFor); ; {
-		db, err := openstore.Existing(ctx, env)
+		db, err := open(ctx, env)
 		if !errors.Is(err, store.ErrLocked) && IsMoved(ctx, env) {
 			if db != nil { // the store appeared in the meantime
 				if err := db.Close(); err != nil {
