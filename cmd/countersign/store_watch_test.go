@@ -211,7 +211,7 @@ func TestFailedCommitWithToolUnderWay(t *testing.T) {
 		began := time.Now()
 		disk.fail()
 		<-b.bot.done
-		if took := time.Since(began); took > time.Second || cli.Code(b.bot.err) != cli.ExitFailed || !strings.Contains(b.bot.err.Error(), "start the bot again") {
+		if took := time.Since(began); took > time.Second || cli.Code(b.bot.err) != cli.ExitFailed || !strings.Contains(b.bot.err.Error(), "start again") {
 			t.Errorf("after %s the bot ended with %v", took, b.bot.err)
 		}
 		b.setup.store = b.db

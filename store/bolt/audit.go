@@ -112,7 +112,8 @@ func (t reader) AuditChains(after string, limit int) ([]string, error) {
 }
 
 func (t reader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, error) {
-	v, err := t.rows.fetch(auditPayloads, number(text(nil, chain), seq))
+	key := number(text(nil, chain), seq)
+	v, err := t.rows.fetch(auditPayloads, key)
 	if err != nil {
 		return approvers.AuditPayload{}, err
 	}
@@ -121,7 +122,7 @@ func (t reader) AuditPayload(chain string, seq uint64) (approvers.AuditPayload, 
 	}
 	p, err := approvers.ParseAuditPayload(chain, seq, v)
 	if err != nil {
-		return p, fmt.Errorf("store: payload of audit record %d of chain %q: %w", seq, chain, err)
+		return p, damagedRow(auditPayloads, key, "it can't be parsed")
 	}
 	return p, nil
 }
