@@ -23,7 +23,7 @@ func TestEveryTaskIsListed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			declared += len(regexp.MustCompile(`= (task\.)?Task\[[\w.]+\]\{Name: `).FindAll(text, -1))
+			declared += len(regexp.MustCompile(`= (task\.)?Task\[[\w.]+\]\{\s*Name: `).FindAll(text, -1))
 		}
 	}
 	var names []string
