@@ -49,7 +49,9 @@ func TestListNamesApprovalsThatCount(t *testing.T) {
 	h.approve(fin1, r.ID)
 	h.policy.Store(policy("policy-2", directors(approvers.Critical)))
 	h.clock.pass(time.Second)
-	h.approve(fin2, r.ID) // the transaction of this click also applies the stricter policy
+	_, err := h.Requests.Decide(h.ctx(), h.clickOn(fin2, approvers.Approve, r.ID)) // this click's transaction applies the stricter policy
+	wantDenied(t, err, approvers.DeniedStage)
+	h.approve(fin2, r.ID)
 	who(h, r.ID, "U0004")
 	h.approve(person("U0005"), r.ID)
 	who(h, r.ID, "U0004 U0005")
