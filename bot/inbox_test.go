@@ -45,7 +45,7 @@ func TestDeliveriesAreKeptWhileSlackIsDown(t *testing.T) {
 		}
 		return !row.HandledAt.IsZero(), err
 	}
-	for n := 0; b.api.Available() == nil; n++ { // until the failures count as an outage
+	for n := 0; n < 100 && b.api.Available() == nil; n++ { // until the failures count as an outage
 		if handled, err := handle(fmt.Sprint("Ev", n)); err != nil || !handled {
 			t.Fatalf("failure %d: it is not set aside: %v", n, err)
 		}
