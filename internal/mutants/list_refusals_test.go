@@ -43,7 +43,7 @@ var refusalMutants = []mutant{
 	{
 		name:  "the lead is not asked sooner although a card reached nobody",
 		edits: []edit{{"approvers/unreached.go", "		r.EscalateAt = in.Now\n", ""}},
-		by:    []campaign{inWorkflow("^TestTheLeadOfThoseWhoCantBeShownIt$")},
+		by:    []campaign{inWorkflow("^TestTheLeadIfNobodyCanSeeTheCard$")},
 	},
 	{
 		name:  "a refused question is given up",

@@ -262,7 +262,7 @@ var stateMutants = []mutant{
 	{
 		name:  "while Slack is down it is called all the same",
 		edits: []edit{{"bot/slackapi/circuit_breaker.go", "	lost := c.failures >= downAfter && !c.down\n", "	lost := c.failures < 0\n"}},
-		by:    []campaign{outages("silent")},
+		by:    []campaign{{pkg: "./bot/slackapi", run: "^TestSlackIsDown$"}, outages("refuses")},
 	},
 	{
 		name:  "a message that can't be read keeps requests from expiring",
@@ -272,7 +272,7 @@ var stateMutants = []mutant{
 	{
 		name:  "a delivery that is handled while Slack is down is given up",
 		edits: []edit{{"bot/inbox.go", " && !slackapi.IsPutOff(err)", ""}},
-		by:    []campaign{outages("fails-but-is-heard")},
+		by:    []campaign{edge("^TestDeliveriesAreKeptWhileSlackIsDown$")},
 	},
 	{
 		name:  "a message that asks for a decision is posted although it is too late",
@@ -317,12 +317,12 @@ var stateMutants = []mutant{
 	{
 		name:  "a head is not compared with the journal",
 		edits: []edit{{"approvers/audit/verify_heads.go", "|| root != read.Root:", "|| root != read.Root && false:"}},
-		by:    []campaign{tamperings},
+		by:    []campaign{{pkg: "./approvers/audit", run: "^TestVerifyComparesHeadsWithJournal$"}},
 	},
 	{
 		name:  "a text may be missing without a record that says so",
 		edits: []edit{{"approvers/audit/verify_rows.go", "if slices.Contains(open.erased, seq) {", "if slices.Contains(append(open.erased, seq), seq) {"}},
-		by:    []campaign{tamperings},
+		by:    []campaign{{pkg: "./approvers/audit", run: "^TestVerifyFindsMissingPayload$"}},
 	},
 	{
 		name:  "the auditor's page does not check the proofs that it made",

@@ -69,10 +69,67 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestMutantsFit checks that each mutant can be made from the current code.
+// TestMutantsFit checks that each mutant can be made from the current code, and that its campaigns name existing tests.
+// Only TestMutants knows whether a campaign also runs a subtest.
 func TestMutantsFit(t *testing.T) {
+	tests := map[string][]string{} // by package
 	for _, m := range mutants {
-		t.Run(m.name, func(t *testing.T) { m.overlay(t) })
+		t.Run(m.name, func(t *testing.T) {
+			m.overlay(t)
+			for _, c := range m.by {
+				if tests[c.pkg] == nil {
+					tests[c.pkg] = testsOf(t, c.pkg)
+				}
+				name, _, _ := strings.Cut(c.run, "/")
+				if !slices.ContainsFunc(tests[c.pkg], regexp.MustCompile(name).MatchString) {
+					t.Errorf("%s runs no test", c)
+				}
+			}
+		})
+	}
+}
+
+var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+
+// testsOf returns the names of a package's tests.
+func testsOf(t *testing.T, pkg string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(top, pkg, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range testFunc.FindAllSubmatch(raw, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	return names
+}
+
+// A campaign whose tests are all skipped, or whose pattern matches no subtest, has not run.
+func TestCampaignThatRunsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		run, out string
+		ran      bool
+	}{
+		"a test":                    {"^TestA$", "=== RUN   TestA\n--- PASS: TestA (0.01s)\nPASS\n", true},
+		"no test":                   {"^TestA$", "testing: warning: no tests to run\nPASS\n", false},
+		"a skipped test":            {"^TestA$", "=== RUN   TestA\n--- SKIP: TestA (0.00s)\nPASS\n", false},
+		"one of two tests":          {"^TestA", "=== RUN   TestA\n--- SKIP: TestA (0.00s)\n=== RUN   TestAB\n--- PASS: TestAB (0.00s)\nPASS\n", true},
+		"a subtest":                 {"^TestA$", "=== RUN   TestA\n=== RUN   TestA/b\n--- PASS: TestA (0.01s)\n    --- PASS: TestA/b (0.01s)\nPASS\n", true},
+		"a named subtest":           {"^TestA$/^b", "=== RUN   TestA\n=== RUN   TestA/b\n--- PASS: TestA (0.01s)\n    --- PASS: TestA/b (0.01s)\nPASS\n", true},
+		"no subtest":                {"^TestA$/^b", "=== RUN   TestA\n--- PASS: TestA (0.01s)\nPASS\n", false},
+		"a skipped subtest":         {"^TestA$", "=== RUN   TestA\n=== RUN   TestA/b\n--- PASS: TestA (0.01s)\n    --- SKIP: TestA/b (0.00s)\nPASS\n", false},
+		"a skipped named subtest":   {"^TestA$/^b", "=== RUN   TestA\n=== RUN   TestA/b\n--- PASS: TestA (0.01s)\n    --- SKIP: TestA/b (0.00s)\nPASS\n", false},
+		"one of two named subtests": {"^TestA$/^b", "=== RUN   TestA\n=== RUN   TestA/b\n=== RUN   TestA/bc\n--- PASS: TestA (0.01s)\n    --- SKIP: TestA/b (0.00s)\n    --- PASS: TestA/bc (0.00s)\nPASS\n", true},
+	} {
+		if got := (campaign{run: c.run}).ran(c.out); got != c.ran {
+			t.Errorf("%s: got %t, want %t", name, got, c.ran)
+		}
 	}
 }
 
@@ -81,7 +138,7 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 	t.Helper()
 	overlay := m.overlay(t)
 	for _, c := range m.by {
-		args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=4m", "-run", c.run, c.pkg}
+		args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-v", "-timeout=4m", "-run", c.run, c.pkg}
 		if c.rapid {
 			args = append(args, "-rapid.nofailfile", "-rapid.shrinktime=1s", "-rapid.checks=100")
 		}
@@ -91,6 +148,8 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		switch {
+		case err == nil && !c.ran(string(out)):
+			t.Errorf("%s runs no test: the tests are skipped, or have other names", c)
 		case err == nil:
 			t.Logf("%s does not notice it", c)
 		case !errors.As(err, &exit), strings.Contains(string(out), "[build failed]"), strings.Contains(string(out), "[setup failed]"):
@@ -109,7 +168,18 @@ func (m mutant) noticed(t *testing.T) (by campaign, failed string) {
 	return campaign{}, ""
 }
 
-var failedTest = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+var (
+	failedTest = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+	passedTest = regexp.MustCompile(`(?m)^ *--- PASS: (\S+)`)
+)
+
+// ran reports whether a test that the campaign names passed, according to the output of go test -v. A test with
+// subtests counts only through its subtests, because it also passes if all of them are skipped.
+func (c campaign) ran(out string) bool {
+	return slices.ContainsFunc(passedTest.FindAllStringSubmatch(out, -1), func(m []string) bool {
+		return strings.Count(m[1], "/") >= strings.Count(c.run, "/") && !strings.Contains(out, "=== RUN   "+m[1]+"/")
+	})
+}
 
 // plainEnv returns the environment without the sizes and seeds of campaigns.
 func plainEnv() []string {
