@@ -37,7 +37,7 @@ const (
 	DeniedNotPeer      Code = "not_a_peer"     // the colleague lacks the authority that the stage needs
 	DeniedAsked        Code = "asked_already"  // the colleague was asked before, or has decided
 	DeniedTyped        Code = "not_typed"      // the person did not type the required value
-	DeniedFull         Code = "full"           // the request already has the largest number of remarks, invited people or decisions
+	DeniedFull         Code = "full"           // the request already has the largest number of remarks or invited people, or of decisions of this person
 	DeniedNotApprover  Code = "not_approver"   // only people who approved, or may approve, can revoke an approval
 	DeniedDates        Code = "dates"          // the absence ends before it begins, is over, or is too far ahead
 	DeniedStandIn      Code = "no_stand_in"    // the named person can't be a stand-in; Detail is the Code of the reason

@@ -121,7 +121,8 @@ func (r Request) ready(m Action) *Denied {
 
 // StageDigest identifies the current stage with everything that its card promises: the call's risk, and the stages up to
 // the current one with their roles, numbers and times. StageDigest stays the same while people decide at the stage, and
-// if a policy adds later stages. It changes with the next stage, and if a policy lets the stages start again.
+// if a policy adds later stages. It changes with the next stage, and with a policy that changes the risk or one of these
+// stages.
 func StageDigest(r Request) string {
 	text := appendPart(nil, fmt.Sprintf("countersign/stage/v1 %d", r.Plan.Risk))
 	for _, s := range r.Plan.Stages[:min(r.Stage+1, len(r.Plan.Stages))] {

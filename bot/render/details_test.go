@@ -1,6 +1,7 @@
 package render
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +137,9 @@ func TestFormsOfAnEarlierStage(t *testing.T) {
 			if (m.Submit == nil) != denied {
 				t.Errorf("stage %q: %s can be submitted: %t", stage, name, m.Submit != nil)
 			}
+		}
+		if raw, err := json.Marshal(form.Details(s, testToken(r), who)); err != nil || strings.Contains(string(raw), "Look at the card again") != denied {
+			t.Errorf("stage %q: the details are %s, %v", stage, raw, err)
 		}
 	}
 }

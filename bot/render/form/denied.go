@@ -141,7 +141,7 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 	case approvers.DeniedPreview:
 		return block.Say("Nothing was decided: this is critical, and its preview is not there yet. Please wait until the card shows it.")
 	case approvers.DeniedFull:
-		return block.Say("Nothing was changed: this card is full. Please use the thread.")
+		return block.Say("Nothing was changed: a limit is reached, of this card's remarks or invited people, or of your own decisions. Please use the thread.")
 	case approvers.DeniedNotApprover:
 		return block.Say("Nothing was changed: only somebody whose approval counts can take it back, and only before it runs.")
 	case approvers.DeniedStarted:

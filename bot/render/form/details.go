@@ -30,12 +30,17 @@ func Details(s ClickTarget, f control.FormToken, who approvers.Identity) slack.M
 	}
 	f.Page = min(f.Page, len(pages)-1)
 	p := pages[f.Page]
+	may, outdated := mayApprove(r, s.Policy, who), approvers.Outdated(r, s.Policy, s.ShownRequest().Stage)
 	if f.Page == 0 {
 		from := wording.NewOrigin(s.About.WorkspaceURL, s.Conversation)
-		p = detailsTop(wording.Setbacks(r, s.Pause, from.EarlierLink(s.Message.To, s.Earlier)), otherButtons(s, who), p)
+		wrong := wording.Setbacks(r, s.Pause, from.EarlierLink(s.Message.To, s.Earlier))
+		if may && outdated != nil {
+			wrong = slices.Insert(wrong, 0, DeniedText(outdated, &r, s.Policy))
+		}
+		p = detailsTop(wrong, otherButtons(s, who), p)
 	}
 	turnPages(p, f.Page, len(pages))
-	approvable := f.Page >= seen && mayApprove(r, s.Policy, who) && approvers.Outdated(r, s.Policy, s.ShownRequest().Stage) == nil
+	approvable := f.Page >= seen && may && outdated == nil
 	if approvable && r.WantsTyping() {
 		p.Blocks = append(p.Blocks, typedInput(r))
 	}

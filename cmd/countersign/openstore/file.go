@@ -47,7 +47,7 @@ func ToWrite(ctx context.Context, path string, at config.Audit) (*bolt.Store, er
 		return nil, errors.Join(cli.CouldNot("damaged signed heads can't be restored from %s: %w", at.Heads, err), db.Close())
 	}
 	for _, number := range restored {
-		fmt.Fprintf(cli.Stderr, "signed head %d was damaged, and is restored from %s\n", number, at.Heads)
+		fmt.Fprintf(cli.Stderr, "signed head %d was damaged or missing, and is restored from %s\n", number, at.Heads)
 	}
 	return db, nil
 }
