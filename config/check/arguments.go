@@ -14,7 +14,7 @@ import (
 type argumentNames struct{ *checker }
 
 // secrets checks the masked arguments. If a name is similar to the name of an argument, it is probably misspelt, and
-// the argument would be shown to everybody. secrets then reports an error.
+// the argument would be shown to everybody. secrets then reports an error, unless another entry masks the argument.
 func (c argumentNames) secrets() {
 	for _, tool := range c.registered {
 		t, named := c.policy.Tool(tool.Name, "")
@@ -27,13 +27,18 @@ func (c argumentNames) secrets() {
 			missing := noArgument(tool.Name, arguments, strings.Split(secret, "."))
 			switch {
 			case missing == nil:
-			case missing.similar != "":
+			case missing.similar != "" && !masked(t.Secrets, missing.similar):
 				c.wrong(at, missing.message+", so nothing of this name is masked", missing.hint)
 			default:
 				c.warn(at, missing.message+", so this masks nothing", missing.hint)
 			}
 		}
 	}
+}
+
+// masked reports whether entries of secrets name an argument, or a value that contains it.
+func masked(secrets []string, argument string) bool {
+	return slices.ContainsFunc(secrets, func(s string) bool { return strings.HasPrefix(argument+".", s+".") })
 }
 
 // previews warns about arguments that a template reads, but that the tool does not have. Every call would lack its
@@ -86,7 +91,8 @@ func (c argumentNames) known(at, tool string, arguments condition.Shape, name st
 	}
 }
 
-// missing describes a field that a schema does not have.
+// missing describes a field that a schema does not have. If the schema has a field with a similar name, similar is the
+// path with this name.
 type missing struct{ message, hint, similar string }
 
 // noArgument describes the first of the fields that the schema of a tool's arguments does not have. Each field is a
@@ -105,9 +111,12 @@ func noArgument(tool string, arguments condition.Shape, fields []string) *missin
 			of, noun, shape = strings.Join(fields[:i+1], "."), "field", next
 			continue
 		}
-		m := &missing{similar: yamldoc.DidYouMean(name, names), hint: "its schema lists none"}
+		m := &missing{hint: "its schema lists none"}
+		if similar := yamldoc.Similar(name, names); similar != "" {
+			m.similar = strings.Join(slices.Concat(fields[:i], []string{similar}, fields[i+1:]), ".")
+		}
 		if len(names) > 0 {
-			m.hint = condition.SuggestionOr(m.similar, "its "+noun+"s are "+condition.ListNames(names))
+			m.hint = condition.SuggestionOr(yamldoc.DidYouMean(name, names), "its "+noun+"s are "+condition.ListNames(names))
 		}
 		m.message = fmt.Sprintf("%s has no %s %s", of, noun, condition.FieldName(name))
 		return m

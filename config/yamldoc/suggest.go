@@ -7,16 +7,21 @@ import (
 
 // DidYouMean suggests the candidate that the author probably meant. If no candidate is similar, DidYouMean returns "".
 func DidYouMean(written string, candidates []string) string {
+	if similar := Similar(written, candidates); similar != "" {
+		return fmt.Sprintf("did you mean %s?", similar)
+	}
+	return ""
+}
+
+// Similar returns the most similar candidate, or "" if no candidate is similar.
+func Similar(written string, candidates []string) string {
 	best, bestAt := "", max(1, len([]rune(written))/3)+1
 	for _, c := range candidates {
 		if d := EditDistance(FoldName(written), FoldName(c)); d < bestAt {
 			best, bestAt = c, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %s?", best)
+	return best
 }
 
 // FoldName removes the differences between names that people confuse. FoldName makes letters lower-case, and replaces

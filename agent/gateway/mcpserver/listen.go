@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"countersign/agent/gateway"
@@ -58,11 +59,17 @@ func (s *Server) listen(ctx context.Context, x *exchange, meta mcp.Meta) (mcp.Re
 		return nil, errLeft
 	}
 	if err := l.followAll(ctx, known); err != nil {
-		return nil, err
+		return nil, inStream(err)
 	}
 	out := &result{members: members{"resultType": "complete"}}
 	out.Meta = mcp.Meta{mcp.MetaKeySubscriptionID: json.RawMessage(x.id)}
 	return out, nil
+}
+
+// inStream returns the error that ends a stream. The SDK sends errors with some codes, such as CodeInvalidParams, as the
+// whole body of an HTTP response. These codes are not possible after the first event.
+func inStream(err error) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 }
 
 // known returns the ids that belong to tasks of the client. Only the first mostListened ids count.

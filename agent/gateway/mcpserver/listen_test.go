@@ -291,6 +291,25 @@ func TestListenEnds(t *testing.T) {
 	}
 }
 
+// If a task no longer exists, the stream ends with an error, which is an event like all other messages.
+func TestListenToErasedTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openListening(t)
+		l.set("req_1", func(*view.CallerRequest) {})
+		lines, _ := l.listens(`1`, `{"taskIds":["req_1"]}`, withTasksAndForms)
+		l.says(lines, acknowledged, `"status":"working"`)
+		l.listenedCalls.mu.Lock()
+		delete(l.calls, "req_1")
+		l.holds["req_1"] <- struct{}{}
+		l.listenedCalls.mu.Unlock()
+		got := lines()
+		l.says(func() []string { return got }, `"id":1 "error" no such task`)
+		if !strings.HasPrefix(got[0], "data: ") {
+			t.Errorf("the error is not an event: %s", got[0])
+		}
+	})
+}
+
 // An answer has the id of its message in the notation of the message, even if the SDK would write the number in another
 // way.
 func TestNotationOfIDs(t *testing.T) {

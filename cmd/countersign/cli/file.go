@@ -8,12 +8,13 @@ import (
 )
 
 // WholeFile writes a file. The file appears under its name only when it is complete and synced. Only the owner can read
-// the file. If root replaces a file, the file keeps its owner.
+// the file. A file that replaces another user's file belongs to this process's user, so the other user can't read it.
 func WholeFile(path string, write func(*os.File) error) error {
-	return wholeFile(path, []string{path}, write)
+	return wholeFile(path, nil, write)
 }
 
-// BotsFile is WholeFile for a file that the bot reads. A new file that root makes belongs to the owner of its directory.
+// BotsFile is WholeFile for a file that the bot reads. If root replaces a file, the file keeps its owner. A new file that
+// root makes belongs to the owner of its directory.
 func BotsFile(path string, write func(*os.File) error) error {
 	return wholeFile(path, []string{path, filepath.Dir(path)}, write)
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A file that root replaces keeps its owner. A new file of the bot gets the owner of its directory, and any other new
-// file belongs to root.
+// A file of the bot that root replaces keeps its owner, and a new file of the bot gets the owner of its directory. Any
+// other file belongs to root, even if it replaces another user's file.
 func TestOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the owner of a file")
@@ -23,12 +23,13 @@ func TestOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	roots := fmt.Sprintf("0:%d", os.Getegid())
 	for _, c := range []struct {
 		name  string
 		write func(string, func(*os.File) error) error
 		want  string
 	}{
-		{"old", WholeFile, "2345:2346"}, {"old", BotsFile, "2345:2346"}, {"bots", BotsFile, "1234:1235"}, {"other", WholeFile, fmt.Sprintf("0:%d", os.Getegid())},
+		{"old", BotsFile, "2345:2346"}, {"old", WholeFile, roots}, {"bots", BotsFile, "1234:1235"}, {"other", WholeFile, roots},
 	} {
 		path := filepath.Join(dir, c.name)
 		if err := c.write(path, func(*os.File) error { return nil }); err != nil {
