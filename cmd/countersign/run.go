@@ -342,6 +342,8 @@ func (s setup) run(ctx context.Context, p parts) error {
 	}
 	endControl()
 	if p.sealer != nil {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // the tool and the commands may have used up the time above
+		defer cancel()
 		if own, leave, ok := s.ownReplica().Enter(late, sealingJob); ok {
 			p.sealer.Finish(own)
 			leave()
