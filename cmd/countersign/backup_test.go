@@ -1,7 +1,12 @@
 package main
 
 import (
+	"compress/gzip"
 	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +100,84 @@ func TestBackupOfStoreWithFaults(t *testing.T) {
 				t.Errorf("after that, verify says %s (%v)", said, err)
 			}
 		})
+	}
+}
+
+// A store with a damaged page can be copied as evidence, and restore repairs the copy.
+func TestBackupOfStoreWithDamagedPage(t *testing.T) {
+	path := threeChains(t)
+	useStore(t, path)
+	copied := filepath.Join(filepath.Dir(path), "copied.db")
+	tearPage(t, path)
+
+	said, err := runCommand(t, "backup", copied)
+	if cli.Code(err) != cli.ExitNo || !strings.Contains(said, "SHA-256") || !strings.Contains(said, "its audit records can't be read") || !strings.Contains(said, "page") {
+		t.Fatalf("the backup says %s (%v)", said, err)
+	}
+	said, err = runCommand(t, "backup", "--force", copied)
+	if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "name another file") {
+		t.Errorf("the backup over an earlier one says %s (%v)", said, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := runCommand(t, "restore", "--accept-faults", copied); err != nil || !strings.Contains(said, "is restored from") {
+		t.Errorf("restore says %s (%v)", said, err)
+	}
+}
+
+// tearPage damages the root page of the audit records.
+func tearPage(t *testing.T, path string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at int64
+	err = db.View(func(tx *bbolt.Tx) error {
+		at = int64(tx.Bucket([]byte("audit")).Root()) * int64(db.Info().PageSize)
+		return nil
+	})
+	if err := errors.Join(err, db.Close()); err != nil || at == 0 {
+		t.Fatal(at, err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt(make([]byte, 16), at)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The backup of an older store is not upgraded, so it has the SHA-256 that the command prints.
+func TestBackupOfOlderStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	useStore(t, path)
+	compressed, err := os.Open("../../store/bolt/testdata/schema9.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer compressed.Close()
+	plain, err := gzip.NewReader(compressed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := io.ReadAll(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	copied := path + ".copy"
+	said, err := runCommand(t, "backup", copied)
+	if _, missing := os.Stat(copied); missing != nil {
+		t.Fatalf("%s (%v)", said, err)
+	}
+	if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(readText(t, copied)))); !strings.Contains(said, "SHA-256 "+sum) {
+		t.Errorf("the file has %s, and the backup says %s (%v)", sum, said, err)
 	}
 }
 

@@ -460,7 +460,7 @@ func begun(temp string, anew bool) (*filling, error) {
 // left opens an incomplete copy. The result is nil if the copy is damaged or the parameter anew is true, so the copy must
 // begin again. If the file is not an incomplete copy, left returns an error, because nobody may delete the file.
 func left(temp string, anew bool) (*filling, error) {
-	s, err := Open(temp, Options{AsIs: true, incomplete: true})
+	s, err := Open(temp, Options{ReadOnly: true, incomplete: true}) // an upgrade would change a file that is not an incomplete copy
 	if err != nil {
 		return nil, fmt.Errorf("store: %s is in the way of the new store: %w", temp, within{err})
 	}
@@ -483,8 +483,14 @@ func left(temp string, anew bool) (*filling, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	mark, err := store.ParseMark(string(at))
-	if err != nil || len(s.Damage()) > 0 || anew {
+	if discard := err != nil || len(s.Damage()) > 0 || anew; discard {
 		return nil, s.Close()
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	if s, err = Open(temp, Options{AsIs: true, incomplete: true}); err != nil {
+		return nil, err
 	}
 	return newFilling(s, mark), nil
 }

@@ -61,7 +61,7 @@ func TestFillAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, left := range map[string][]byte{"a whole store": whole, "something else": []byte("something else")} {
+	for name, left := range map[string][]byte{"a whole store": whole, "an older store": unpacked(t, "testdata/schema9.db.gz"), "something else": []byte("something else")} {
 		for _, anew := range []bool{false, true} {
 			if err := os.WriteFile(path+fillSuffix, left, 0o600); err != nil {
 				t.Fatal(err)

@@ -190,7 +190,10 @@ func (t reader) Heads(after uint64, limit int) ([]store.Head, error) {
 
 func (t *tx) PutHead(h store.Head) error {
 	key := number(nil, h.Number)
-	if _, damaged := t.rows.fetch(auditHeads, key); damaged != nil {
+	switch stored, damaged := t.rows.fetch(auditHeads, key); {
+	case stored != nil:
+		return fmt.Errorf("signed head %d is stored already: %w", h.Number, store.ErrConflict)
+	case damaged != nil:
 		if _, err := t.rows.discard(auditHeads, key); err != nil {
 			return err
 		}

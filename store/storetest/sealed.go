@@ -97,6 +97,7 @@ func heads(h *harness) {
 		h.Error("a head over more than there is was stored")
 	}
 	h.write(put(2, 3, "two"), put(3, 4, "three"))
+	h.refused(store.ErrConflict, put(2, 3, "forged"))
 	h.view(func(r store.Reader) error {
 		one, two, three := store.Head{Number: 1, Size: 2, Note: "one\n\n— é\n"}, store.Head{Number: 2, Size: 3, Note: "two"}, store.Head{Number: 3, Size: 4, Note: "three"}
 		all, err := r.Heads(0, 10)

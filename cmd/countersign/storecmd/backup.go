@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ import (
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/task"
 	"countersign/config"
+	"countersign/internal/visible"
 	"countersign/store"
 	"countersign/store/bolt"
 )
@@ -104,7 +106,7 @@ func backup(cmd *cobra.Command, path string, force bool) error {
 			return err
 		}
 		c.size, c.hash = info.Size(), hex.EncodeToString(sum.Sum(nil))
-		copy, err := bolt.Open(f.Name(), bolt.Options{AsIs: true})
+		copy, err := bolt.Open(f.Name(), bolt.Options{ReadOnly: true}) // an upgrade would change the hash
 		if err != nil {
 			return cli.CouldNot("the copy is not complete; back up once more: %w", err)
 		}
@@ -135,7 +137,9 @@ type copied struct {
 	last    time.Time // time of the newest record
 	head    string
 	faults  error  // the store or its history has faults, which report describes
-	report  string // the text of "countersign audit verify"
+	report  string // the faults of the store's rows, and the text of "countersign audit verify"
+
+	unreadable bool // the history can't be read, because pages of the file are damaged
 }
 
 // check makes all checks of a copy for which the copy and the key file are enough, and counts the copy's records.
@@ -156,14 +160,20 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, keys auditcmd.Tru
 		return openstore.FileError(rows)
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case notRead(rows):
+		return cli.CouldNot("the store can't be checked: %w", rows)
 	}
 	var report strings.Builder
 	c.faults = auditcmd.Verify(ctx, &report, s, audit.VerifyOptions{Keys: keys.Keys, Own: keys.Own})
-	switch c.report = report.String(); {
+	c.report = withRows(s, rows, report.String())
+	switch {
+	case errors.Is(c.faults, store.ErrDamaged):
+		c.faults, c.unreadable = cli.AnswerNo("the store is damaged, and its history can't be read"), true
+		return nil
 	case c.faults != nil && cli.Code(c.faults) != cli.ExitNo:
 		return fmt.Errorf("the copy's history: %w", c.faults)
 	case c.faults == nil && rows != nil:
-		c.faults, c.report = cli.AnswerNo("the store has faults"), fmt.Sprintln(rows)
+		c.faults = cli.AnswerNo("the store has faults")
 	}
 	err := audit.EachChain(ctx, s, func(chain []approvers.AuditRecord) error {
 		c.records += len(chain)
@@ -190,12 +200,42 @@ func (c *copied) checkWith(ctx context.Context, s store.Store, keys auditcmd.Tru
 	})
 }
 
-// accept prints the faults of a copy. Unless the operator has accepted them, accept returns an error.
+// notRead reports whether a check of the store failed without a result.
+func notRead(check error) bool {
+	var system syscall.Errno
+	return !errors.Is(check, store.ErrDamaged) && (store.Refused(check) || errors.Is(check, store.ErrClosed) || errors.As(check, &system))
+}
+
+// withRows puts the known damage of a store, and the faults that a check of its rows found, before a report about its
+// history. The result has each fault once.
+func withRows(s store.Store, check error, report string) string {
+	var found []string
+	damaged, _ := store.DamageOf(s)
+	for _, x := range damaged {
+		found = append(found, x.String())
+	}
+	if check != nil {
+		found = append(found, strings.Split(strings.TrimPrefix(check.Error(), "store: the check found faults: "), "\n")...)
+	}
+	var lines strings.Builder
+	for _, line := range found {
+		if line = visible.Line(line); !strings.Contains(lines.String()+report, line) {
+			fmt.Fprintln(&lines, line)
+		}
+	}
+	return lines.String() + report
+}
+
+// accept prints the faults of a copy. Unless the operator has accepted them, accept returns an error. A history that
+// can't be read is never accepted.
 func (c *copied) accept(out io.Writer, accepted bool) error {
 	if c.faults == nil {
 		return nil
 	}
 	fmt.Fprintln(out, c.report)
+	if c.unreadable {
+		return c.faults
+	}
 	if !accepted {
 		return fmt.Errorf("%w. If there is no copy without faults, keep this one as evidence, and use --accept-faults", c.faults)
 	}
@@ -208,6 +248,9 @@ func acceptFaults(flags *pflag.FlagSet, accepted *bool) {
 }
 
 func (c *copied) what() string {
+	if c.unreadable {
+		return "its audit records can't be read"
+	}
 	text := cli.Count(c.records, "audit record")
 	if !c.last.IsZero() {
 		text += ", the newest of " + cli.Moment(c.last)
