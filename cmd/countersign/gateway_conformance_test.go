@@ -155,11 +155,14 @@ func TestMCPConformance(t *testing.T) {
 		r.Out.Header.Set("Authorization", "Bearer "+ciToken)
 		// The body is read first, because a response that begins while the proxy still reads the body can be cut off. The suite
 		// then waits for the rest of the response.
-		body, err := io.ReadAll(r.Out.Body)
-		if err != nil {
-			t.Error(err)
+		var body []byte
+		if r.Out.Body != nil {
+			var err error
+			if body, err = io.ReadAll(r.Out.Body); err != nil {
+				t.Error(err)
+			}
+			r.Out.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		r.Out.Body = io.NopCloser(bytes.NewReader(body))
 		if r.In.Header.Get("Mcp-Method") == "tools/call" {
 			looks.direct.Store(!bytes.Contains(body, []byte("io.modelcontextprotocol/tasks")))
 		}
