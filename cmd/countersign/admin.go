@@ -27,8 +27,8 @@ type probe struct {
 	notice bool // true: /readyz shows an error, but the bot stays ready, because it still accepts deliveries and requests
 }
 
-// probeTimeout limits the probes of one request. The probes run at the same time, so a probe that hangs does not delay
-// the others.
+// probeTimeout limits the probes of one request. The probes run at the same time, so one slow probe does not use up the
+// time of the others. The answer waits for all of them.
 const probeTimeout = 5 * time.Second
 
 // admin returns the handler of the admin address. /healthz reports whether the process runs, /readyz reports whether

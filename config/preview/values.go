@@ -18,7 +18,8 @@ type (
 
 const null nothing = false
 
-// absent is the value of an entry that an object does not have. It is false, and a sentence can't contain it.
+// absent is the value of an entry that an object does not have. In a condition, absent is false. A preview that would
+// show absent fails.
 type absent bool
 
 // absentText is not valid UTF-8, so that no argument can contain it.

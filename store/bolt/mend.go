@@ -171,9 +171,9 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 
 // If a page is damaged, the pages below it can't be reached from the root. strays adds the rows of such pages. The
 // checksum of a row shows to which bucket the row belongs. Free pages still have rows that were deleted long ago, so
-// strays does not read them. Without the list of free pages, strays can't distinguish them. So strays adds no rows to a
-// bucket without damaged pages, unless the list of buckets is damaged. If strays finds several versions of a record, it adds the highest version. The result added is the number of
-// added rows.
+// strays does not read them. If the list of free pages can't be read, some pages may be free without being known as
+// free. So strays adds no rows to a bucket without damaged pages, unless the list of buckets is damaged. If strays finds
+// several versions of a record, it adds the highest version. The result added is the number of added rows.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
