@@ -414,6 +414,11 @@ func (s *Story) decide(user, kind, role string) {
 	s.add(approvers.AuditDecided, approvers.PersonID("T1/"+user), facts, "{}")
 }
 
+// replan adds a record about a new plan, as the current version writes it.
+func (s *Story) replan(stages, restarted string) {
+	s.add(approvers.AuditReplanned, "", map[string]string{"risk": "high", "stages": stages, approvers.FactRestarted: restarted}, "")
+}
+
 // The list and the page name the people whose decisions count. These are not the people who changed their minds, and not
 // the people whose approvals ended with an edit, a stricter policy or an earlier plan.
 func TestDecisionsThatCount(t *testing.T) {
@@ -490,6 +495,18 @@ func TestDecisionsThatCount(t *testing.T) {
 			plan(&s, approvers.AuditReplanned, "high", "2 x lead,director", "")
 			return s
 		}, "Teo (lead) · waits for 2 x lead, then director", "Teo", "", ""},
+		"the policy changed only the times of a stage": {func() Story {
+			s := ask("2 x director")
+			s.decide("U2", "approve", director)
+			s.replan("2 x director", "false")
+			return s
+		}, "Teo (director) · waits for 2 x director", "Teo", "", ""},
+		"the policy got another stage, and accepts an approval no longer": {func() Story {
+			s := ask("2 x lead")
+			s.decide("U2", "approve", "lead")
+			s.replan("2 x lead,director", "true")
+			return s
+		}, "nobody yet · waits for 2 x lead, then director", "", "Teo", ""},
 		"the policy sent it back to the first stage": {func() Story {
 			s := ask("lead,2 x director")
 			s.decide("U2", "approve", "lead")

@@ -31,7 +31,11 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditReopened:
 		return "The approval was taken back by the policy: " + f["why"] + "."
 	case approvers.AuditReplanned:
-		return "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
+		line := "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
+		if f[approvers.FactRestarted] == "true" {
+			line += " The first stage began again."
+		}
+		return line
 	case approvers.AuditEscalated:
 		return s.escalated(f)
 	case approvers.AuditPreviewed:
