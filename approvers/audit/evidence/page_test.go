@@ -405,6 +405,21 @@ func TestLostSentence(t *testing.T) {
 	}
 }
 
+// The record of a restored store names the backup or the accepted loss, and says whether faults were accepted.
+func TestRestoredStore(t *testing.T) {
+	for want, facts := range map[string]map[string]string{
+		"The store was restored from monday.db, by the operator ann.":             {"backup": "monday.db"},
+		"The store was restored with faults from monday.db, by the operator ann.": {"backup": "monday.db", "faults": "accepted"},
+		"The loss of head 7 was accepted, by the operator ann.":                   {"head": "7"},
+		"The loss of head 7 was accepted with faults, by the operator ann.":       {"head": "7", "faults": "accepted"},
+	} {
+		record := approvers.AuditRecord{Kind: approvers.AuditRestored, Actor: approvers.Operator("ann"), Facts: facts}
+		if got := (Story{}).Sentence(record); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
 // decide adds a decision.
 func (s *Story) decide(user, kind, role string) {
 	facts := map[string]string{"kind": kind, "role": role, "digest": "d"}
