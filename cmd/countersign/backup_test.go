@@ -99,6 +99,9 @@ func TestBackupOfStoreWithFaults(t *testing.T) {
 			if said, err := runCommand(t, "audit", "verify"); cli.Code(err) != cli.ExitNo || !strings.Contains(said, c.fault) {
 				t.Errorf("after that, verify says %s (%v)", said, err)
 			}
+			if said, err := runCommand(t, "audit", "list", "--kind", "restored"); !strings.Contains(said, "The store was restored with faults from copied.db") {
+				t.Errorf("after that, the list says %s (%v)", said, err)
+			}
 		})
 	}
 }
@@ -209,5 +212,9 @@ func TestAcceptLossOfStoreWithFaults(t *testing.T) {
 	said, err = runCommand(t, "audit", "accept-loss", "--head", "1", "--reason", "it is lost", "--accept-faults")
 	if err != nil || !strings.Contains(said, fault) || !strings.Contains(said, "Accepted as ") {
 		t.Errorf("with the flag: %s (%v)", said, err)
+	}
+	said, err = runCommand(t, "audit", "list", "--long", "--kind", "restored")
+	if err != nil || !strings.Contains(said, `faults="accepted"`) {
+		t.Errorf("the list: %s (%v)", said, err)
 	}
 }

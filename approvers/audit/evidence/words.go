@@ -31,7 +31,11 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditReopened:
 		return "The approval was taken back by the policy: " + f["why"] + "."
 	case approvers.AuditReplanned:
-		return "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
+		line := "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
+		if f[approvers.FactRestarted] == "true" {
+			line += " The first stage began again."
+		}
+		return line
 	case approvers.AuditEscalated:
 		return s.escalated(f)
 	case approvers.AuditPreviewed:
@@ -86,6 +90,8 @@ func (s Story) plain(e Entry, who string) string {
 		return "Countersign " + e.Facts["version"] + " started."
 	case approvers.AuditPolicy:
 		return inForce(e.Facts)
+	case approvers.AuditRestored:
+		return restored(e.Facts, by(e.Actor, who))
 	}
 	return spaced(string(e.Kind)) + by(e.Actor, who) + "."
 }
@@ -101,6 +107,18 @@ func inForce(f map[string]string) string {
 		line += ", loaded by " + f["process"]
 	}
 	return line + "."
+}
+
+// restored describes a record about a restored store. The parameter named by has the operator who restored it.
+func restored(f map[string]string, by string) string {
+	faults := ""
+	if f["faults"] == "accepted" {
+		faults = " with faults"
+	}
+	if f["head"] != "" {
+		return "The loss of head " + f["head"] + " was accepted" + faults + by + "."
+	}
+	return "The store was restored" + faults + " from " + f["backup"] + by + "."
 }
 
 func (s Story) proposed(f map[string]string) string {
