@@ -46,7 +46,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 		return 0, 0, fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
 	}
 	before = info.Size()
-	db, file, err := open(path, Options{OpenFile: os.OpenFile, statistics: true})
+	db, file, _, err := open(path, Options{OpenFile: os.OpenFile, statistics: true})
 	if err != nil {
 		return 0, 0, sentence(path, err)
 	}

@@ -465,13 +465,16 @@ func left(temp string, anew bool) (*filling, error) {
 		return nil, fmt.Errorf("store: %s is in the way of the new store: %w", temp, within{err})
 	}
 	var at []byte
-	empty := true // the copy was stopped before its first rows
+	empty := s.torn == nil // the copy was stopped before its first rows
 	err = Guard(func() error {
 		return s.db.View(func(tx *bbolt.Tx) error {
 			at = bytes.Clone(tx.Bucket(rootBucket).Get(copyingKey))
 			for in := range allBuckets {
+				if !empty {
+					break
+				}
 				k, _ := tx.Bucket([]byte(bucketNames[in])).Cursor().First()
-				empty = empty && k == nil
+				empty = k == nil
 			}
 			return nil
 		})

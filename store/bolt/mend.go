@@ -24,7 +24,7 @@ import (
 // mostAtOpen is the size in bytes of the largest file that is examined before use. The examination of a file in the
 // page cache takes about one second per GiB. A larger file is examined while the file is in use. If this examination
 // finds damage, the next Open examines the file before use.
-const mostAtOpen = 256 << 20
+var mostAtOpen int64 = 256 << 20
 
 // looked is the result of examining a file.
 type looked struct {
@@ -72,16 +72,13 @@ func whole(ctx context.Context, db *bbolt.DB, file io.ReaderAt) error {
 	return nil
 }
 
-// look examines the file of an open store. A file above mostAtOpen is examined only if examineKey is set. If the file
-// is damaged, look builds a new file from the readable rows. With Options.AsIs, look only lists the damage. If a
+// look examines the file of an open store. A file above mostAtOpen is examined only if examineKey is set, or if the
+// parameter torn reports damaged pages: see outline. If the file is damaged, look builds a new file from the readable rows. With Options.AsIs, look only lists the damage. If a
 // damaged file must be upgraded first, look returns an error.
-func look(db *bbolt.DB, file *os.File, path string, opts Options) (found looked, err error) {
-	if _, err := metas(file, db.Info().PageSize); err != nil {
-		return found, err
-	}
+func look(db *bbolt.DB, file *os.File, path string, torn bool, opts Options) (found looked, err error) {
 	large := false
 	err = db.View(func(tx *bbolt.Tx) error {
-		large = tx.Size() > mostAtOpen && tx.Bucket(rootBucket).Get(examineKey) == nil
+		large = !torn && tx.Size() > mostAtOpen && tx.Bucket(rootBucket).Get(examineKey) == nil
 		return nil
 	})
 	if err != nil || large {

@@ -99,7 +99,7 @@ func hold(path string) (release func() error, err error) {
 	if info.Size() < smallest {
 		return free, nil
 	}
-	db, _, err := open(path, Options{OpenFile: os.OpenFile})
+	db, _, _, err := open(path, Options{OpenFile: os.OpenFile})
 	if err == nil {
 		return db.Close, nil
 	}
