@@ -160,7 +160,8 @@ func TestDamagedBranches(t *testing.T) {
 					case what == "read" && err == nil:
 						t.Error("a command that reads did not notice the damage")
 					}
-					if now, err := os.ReadFile(path); err != nil || what != "serve" && !bytes.Equal(now, damaged) {
+					noted := what == "compact" && size == "large" // Compact sets examineKey
+					if now, err := os.ReadFile(path); err != nil || what != "serve" && !noted && !bytes.Equal(now, damaged) {
 						t.Errorf("%s: the file was changed (%v)", what, err)
 					}
 				}

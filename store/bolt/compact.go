@@ -33,7 +33,7 @@ const compactRoom = 16 << 20
 // stays until the new file is complete and durable, even if the process is killed. If the new file would not be
 // smaller, nothing changes. If the parameter worth is not nil, Compact first calls this function. If the function
 // returns an error, Compact changes nothing. Compact refuses a damaged file: the new file would lack the unreadable
-// rows, and would hide that they are missing.
+// rows, and would hide that they are missing. In a large damaged file, Compact sets examineKey.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
 	path = target(path)
 	info, err := os.Stat(path)

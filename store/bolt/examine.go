@@ -546,8 +546,12 @@ func (s *Store) Inspect(ctx context.Context) error {
 		}
 	}
 	err = Guard(x.all)
+	remedy := "Start the program again: it repairs the file as far as possible"
+	if s.readOnly && s.torn == nil && btx.Size() > mostAtOpen {
+		remedy = "countersign serve finds this a minute after its start, and repairs the file as far as possible when it starts again"
+	}
 	for _, f := range x.faults {
-		s.damage.Found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start the program again: it repairs the file as far as possible"})
+		s.damage.Found(store.Damage{Bucket: f.bucket(), Why: f.why + ". " + remedy})
 	}
 	if errors.Is(err, store.ErrDamaged) {
 		s.damage.failed(err)
@@ -556,10 +560,10 @@ func (s *Store) Inspect(ctx context.Context) error {
 	if err != nil || s.readOnly || s.torn != nil || len(x.faults) == 0 && x.unknown == 0 {
 		return err
 	}
-	return s.Update(ctx, func(t store.Tx) error { // the next Open then examines a file of any size
+	return s.Update(ctx, func(t store.Tx) error {
 		r := t.(*tx).rows
 		r.written = true
-		return r.tx.Bucket(rootBucket).Put(examineKey, []byte("1"))
+		return demandExamination(r.tx)
 	})
 }
 
