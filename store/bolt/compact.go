@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"countersign/internal/owner"
 	"countersign/store"
 )
 
@@ -78,7 +79,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 	if after = made.Size(); after >= before {
 		return before, before, nil
 	}
-	if err := errors.Join(keepOwner(info, temp.Name()), os.Chmod(temp.Name(), info.Mode().Perm())); err != nil {
+	if err := errors.Join(owner.Keep(temp.Name(), info), os.Chmod(temp.Name(), info.Mode().Perm())); err != nil {
 		return 0, 0, fmt.Errorf("store: a new file can't be given the owner and the mode of %s: compact the store as the user that runs the bot, or as root (%w)", path, err)
 	}
 	if err := errors.Join(syncFile(temp.Name()), os.Rename(temp.Name(), path)); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"countersign/internal/owner"
 	"countersign/store"
 	"countersign/store/record"
 )
@@ -386,8 +387,9 @@ const fillSuffix = ".copying"
 // is complete, checked and durable. If Fill is interrupted, the incomplete file stays in the same directory. The next
 // Fill of the same path continues the incomplete file. If anew is true, Fill discards an incomplete file instead. Fill
 // never replaces a file at the path. If there is such a file, Fill returns fs.ErrExist. Fill also never deletes another
-// file that has the name of the incomplete file.
-func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) error) error {
+// file that has the name of the incomplete file. If root runs Fill, the new file belongs to the owner of the file like.
+// If like is empty, or there is no such file, the new file belongs to the owner of its directory.
+func Fill(ctx context.Context, path, like string, anew bool, fill func(store.Filling) error) error {
 	temp := path + fillSuffix
 	if there, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
@@ -405,7 +407,10 @@ func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) 
 	if err != nil {
 		return err
 	}
-	if err = fill(f); err == nil {
+	if err = owner.Inherit(f.identity.file, like, filepath.Dir(path)); err == nil {
+		err = fill(f)
+	}
+	if err == nil {
 		err = f.flush(ctx)
 	}
 	if err == nil {

@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
+	"countersign/internal/owner"
 	"countersign/store"
 	"countersign/store/record"
 )
@@ -698,7 +699,7 @@ func (s *salvage) write(path string, opts Options, x *examination) (kept string,
 		return "", err
 	}
 	defer os.Remove(temp.Name())
-	if err := errors.Join(sameOwner(path, temp.Name()), temp.Close()); err != nil {
+	if err := errors.Join(owner.Inherit(temp, path, dir), temp.Close()); err != nil {
 		return "", err
 	}
 	if err := fill(temp.Name(), opts); err != nil {
