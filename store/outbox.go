@@ -167,7 +167,7 @@ type Home struct {
 	At       time.Time  `json:"at"`              // when the owner last opened the tab
 	Idle     bool       `json:"rests,omitempty"` // the owner has not opened the tab for a while, so it shows no requests until the owner opens it
 	Pages    []HomePage `json:"pages,omitempty"` // the current page of each part; a part that is not listed shows its first page
-	ViewHash string     `json:"looks,omitempty"` // hash of the content that Slack shows, without the references in its buttons
+	ViewHash string     `json:"looks,omitempty"` // hash of the content that Slack shows, without the references in its buttons, and of the stages of its requests
 }
 
 // HomePage is the current page of a part of a Home tab. Pages are numbered from 0.
