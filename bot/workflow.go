@@ -134,6 +134,7 @@ type Outbox interface {
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
 	RetryUnreached(ctx context.Context) error
 	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
+	Looked(ctx context.Context, c workflow.Click, redraw string) error
 	Refused(ctx context.Context, refusal settings.Refusal) error
 }
 
