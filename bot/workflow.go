@@ -183,7 +183,7 @@ type Views interface {
 	Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error)
 	Rendering(ctx context.Context, message string, post uint64) (shown store.Rendering, err error)
 	StepOf(ctx context.Context, call string) (message string, err error)
-	Leftovers(ctx context.Context, message string) (list []store.Leftover, err error)
+	Leftovers(ctx context.Context, message string) (list []view.Deletion, err error)
 	Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error)
 	HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error)
 }
