@@ -46,6 +46,7 @@ type Intake interface {
 	Defer(ctx context.Context, inbox, cause string) (fresh bool, err error)
 	Deadly(inbox string) int
 	Abandon(ctx context.Context, inbox, user string) error
+	GiveUp(ctx context.Context, inbox, note string) error
 	ReceiveMessage(ctx context.Context, u workflow.IncomingMessage) (workflow.MessageResult, error)
 	Deleted(ctx context.Context, x workflow.Deletion) error
 	ThreadGone(ctx context.Context, conversation string) error
