@@ -271,7 +271,8 @@ func (s Story) where(f map[string]string) string {
 func refusal(code string) string {
 	return or(map[approvers.Code]string{
 		approvers.DeniedNotMember: "not in a role that may decide it", approvers.DeniedGroup: "not in the user group that is asked",
-		approvers.DeniedSelf: "a requester can't decide it", approvers.DeniedTool: "the role may not decide about this tool",
+		approvers.DeniedUnnamed: "Slack refused to name the members of a user group",
+		approvers.DeniedSelf:    "a requester can't decide it", approvers.DeniedTool: "the role may not decide about this tool",
 		approvers.DeniedCeiling: "the risk is above what the role may approve", approvers.DeniedCounted: "the person had decided already",
 		approvers.DeniedResolved: "it had ended already", approvers.DeniedLate: "the deadline had passed", approvers.DeniedStale: "the arguments had changed",
 		approvers.DeniedNoGrants: "the policy does not allow it", approvers.DeniedBreakGlass: "the policy does not allow it",
