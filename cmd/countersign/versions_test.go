@@ -73,7 +73,7 @@ func TestOlderProgram(t *testing.T) {
 // versions is a campaign with two versions of the program.
 type versions struct {
 	*killHarness
-	older, newer string
+	older, newer string // paths
 	current      string // the program that starts next
 	random       *rand.Rand
 	paused       atomic.Bool
