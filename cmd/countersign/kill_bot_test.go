@@ -216,18 +216,7 @@ func openWitnessed(ctx context.Context, at string, shared bool) (openstore.Store
 // posted twice.
 func awaitHandled(ctx context.Context, db store.Store) error {
 	for {
-		left := 0
-		err := db.View(ctx, func(r store.Reader) error {
-			for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerLeftover} {
-				timers, err := r.Timers(kind, 1)
-				if err != nil {
-					return err
-				}
-				left += len(timers)
-			}
-			return nil
-		})
-		if err != nil || left == 0 {
+		if left, err := unhandled(ctx, db); err != nil || left == 0 {
 			return err
 		}
 		select {
@@ -236,6 +225,23 @@ func awaitHandled(ctx context.Context, db store.Store) error {
 		case <-time.After(glance):
 		}
 	}
+}
+
+// unhandled returns 0 if the bot has handled every delivery that it acknowledged, and deleted the messages that were
+// posted twice.
+func unhandled(ctx context.Context, db store.Store) (left int, err error) {
+	err = db.View(ctx, func(r store.Reader) error {
+		left = 0
+		for _, kind := range []store.TimerKind{store.TimerInbox, store.TimerLeftover} {
+			timers, err := r.Timers(kind, 1)
+			if err != nil {
+				return err
+			}
+			left += len(timers)
+		}
+		return nil
+	})
+	return left, err
 }
 
 // The method "tools" returns the bot's tools. With the shop's tools, the process may be killed during a refund. Refunds
@@ -377,21 +383,25 @@ type overheardTx struct {
 }
 
 func (t overheardTx) PutInbox(row store.Inbox) error {
-	if row.Kind == store.InboxInteraction && row.HandledAt.IsZero() {
-		var p struct {
-			Trigger string `json:"trigger_id"`
-			View    struct{ ID string }
-		}
-		if err := json.Unmarshal(row.Payload, &p); err != nil {
-			return err
-		}
-		line, err := json.Marshal(notedDelivery{Inbox: row.ID, Trigger: p.Trigger, View: p.View.ID})
-		if err != nil {
-			return err
-		}
-		if _, err := t.notes.Write(append(line, '\n')); err != nil {
+	if row.HandledAt.IsZero() {
+		if err := note(t.notes, row); err != nil {
 			return err
 		}
 	}
 	return t.Tx.PutInbox(row)
+}
+
+// note writes a line about the row of a click or a form.
+func note(notes io.Writer, row store.Inbox) error {
+	if row.Kind != store.InboxInteraction {
+		return nil
+	}
+	var p struct {
+		Trigger string `json:"trigger_id"`
+		View    struct{ ID string }
+	}
+	if err := json.Unmarshal(row.Payload, &p); err != nil {
+		return err
+	}
+	return json.NewEncoder(notes).Encode(notedDelivery{Inbox: row.ID, Trigger: p.Trigger, View: p.View.ID})
 }

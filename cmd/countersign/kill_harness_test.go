@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,6 +23,7 @@ import (
 
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/internal/demo/workspace"
+	"countersign/store"
 )
 
 const killPolicy = `version: 1
@@ -57,6 +59,12 @@ type killHarness struct {
 	started   atomic.Int64 // number of replicas that were started
 	frozen    atomic.Int64 // number of suspended replicas that may still act when they are resumed
 	hadHeads  uint64       // number of the heads that killed replicas have signed; other replicas must sign more heads
+	// program starts a program instead of the campaign's bot. nil: the campaign's bot is started.
+	program func(context.Context) *process
+	// copied copies a file that a program uses, and returns the path of the copy.
+	copied func() string
+	ways   []string                              // how other agents make calls; empty: there are no other agents
+	spares func(person string, t clickable) bool // reports whether a person must not click a button; nil: people click every button
 
 	mu    sync.Mutex
 	last  bool // people begin nothing new
@@ -127,7 +135,7 @@ type process struct {
 	up  chan struct{} // closed when the bot is connected
 	// admin is the address of /readyz and /metrics. The address is known once the bot is up.
 	admin   string
-	handled chan struct{} // closed when the bot reports that it has handled all acknowledged deliveries; the test asks for this report
+	handled chan struct{} // closed when the bot reports that it has handled all acknowledged deliveries; the test asks for this report; nil: the process is a program, which does not report this
 	tools   atomic.Int32  // runs of tools that have begun
 	gone    chan struct{} // closed when the process has ended
 	err     error
@@ -136,6 +144,9 @@ type process struct {
 // start starts the bot. If the parameter under is not empty, the bot runs under this command, for example strace.
 func (c *killHarness) start(ctx context.Context, killPoint killPoint, under ...string) *process {
 	c.Helper()
+	if c.program != nil {
+		return c.program(ctx)
+	}
 	its := c.conf
 	its.Doom, its.Crashes = killPoint, c.conf.Store+".crashes"
 	if c.others > 0 {
@@ -212,6 +223,17 @@ func (c *killHarness) awaitUp(bot *process) {
 func (c *killHarness) awaitHandled(bot *process) {
 	c.Helper()
 	c.awaitUp(bot)
+	if bot.handled == nil {
+		c.await("the bot to handle everything that it acknowledged", func() bool {
+			left := 0
+			c.beside(func(db store.Store) (err error) {
+				left, err = unhandled(c.Context(), db)
+				return err
+			})
+			return left == 0
+		})
+		return
+	}
 	if err := bot.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 		c.Fatal(err)
 	}
@@ -229,6 +251,22 @@ func (p *process) end(s syscall.Signal) error {
 	<-p.gone
 	p.in.Close()
 	return p.err
+}
+
+// beside calls fn with the store while the bot works on it. If the store is a file, fn gets a copy.
+func (c *killHarness) beside(fn func(store.Store) error) {
+	c.Helper()
+	path := c.conf.Store
+	if c.copied != nil {
+		path = c.copied()
+	}
+	db, err := openWitnessed(c.Context(), path, true)
+	if err == nil {
+		err = errors.Join(fn(db), db.Close())
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
 }
 
 func (c *killHarness) wake(wakeup string) {

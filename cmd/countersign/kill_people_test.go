@@ -86,6 +86,9 @@ func (c *killHarness) look(ctx context.Context, p *clicker) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, personTurn)
 	defer cancel()
 	live, err := c.reads(ctx, p.Client)
+	if c.spares != nil {
+		live = slices.DeleteFunc(live, func(t clickable) bool { return c.spares(p.User, t) })
+	}
 	if err != nil || len(live) > 0 {
 		if len(live) > 0 {
 			if t := live[p.random.IntN(len(live))]; !p.clicked[t.Value] || p.random.IntN(clickAgain) == 0 {

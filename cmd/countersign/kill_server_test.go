@@ -34,6 +34,7 @@ func (c *killHarness) offerWitnesses() {
 				if key == "" {
 					return nil, errors.New("there is no key")
 				}
+				c.wake("tool")
 				work(c.conf.Slow)
 				if err := act(name, key); err != nil {
 					return nil, err

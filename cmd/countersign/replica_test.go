@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -441,14 +440,11 @@ var databaseAway = []string{
 // sealedHeads returns the number of heads in the store, and reports whether they cover every record.
 func (c *killHarness) sealedHeads() (heads uint64, all bool) {
 	c.Helper()
-	db, err := postgres.Open(c.Context(), c.conf.Store, postgres.Options{})
-	if err != nil {
-		c.Fatal(err)
-	}
-	heads, left, err := unsealed(c.Context(), db)
-	if err := errors.Join(err, db.Close()); err != nil {
-		c.Fatal(err)
-	}
+	left := false
+	c.beside(func(db store.Store) (err error) {
+		heads, left, err = unsealed(c.Context(), db)
+		return err
+	})
 	return heads, !left
 }
 
