@@ -118,7 +118,9 @@ func TestReplicaThatCannotWork(t *testing.T) {
 		_, replicas[i] = join(t, asBot(name), postgres.ReplicaOptions{Able: able[i].Load})
 	}
 	a, b := replicas[0], replicas[1]
-	divided := func() bool { return bits.OnesCount64(uint64(a.Shares())) == store.ShareCount/2 && b.Shares() == ^a.Shares() }
+	divided := func() bool {
+		return bits.OnesCount64(uint64(a.Shares())) == store.ShareCount/2 && b.Shares() == ^a.Shares()
+	}
 	await(t, "the replicas divide the shares", divided)
 
 	busy := bits.TrailingZeros64(uint64(a.Shares()))
