@@ -94,24 +94,39 @@ CREATE DATABASE latin OWNER bot ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`))
 	on(at("bot"))
 	m.bot, m.admin = m.serve()
 	m.ask()
-	during := func(name string, words, start string, begin, end func()) {
+	during := func(name string, code int, words, start string, begin, end func()) {
 		t.Helper()
 		t.Log(name)
 		begin()
 		m.untilSays(words)
 		m.refused()
 		m.env = append(m.env, "COUNTERSIGN_CONTROL=elsewhere.sock")
-		refuses(cli.ExitFailed, start, "serve")
+		refuses(code, start, "serve")
 		on(at("bot"))
 		end()
 		m.until(http.StatusOK)
 	}
-	during("no connection left", "has no connection left: raise max_connections there, or lower pool_max_conns in the address", "has no connection left",
+	during("no connection left", cli.ExitFailed, "has no connection left: raise the user's limit with ALTER ROLE bot CONNECTION LIMIT, or lower pool_max_conns in the address", "has no connection left",
 		func() {
 			m.ok(server.SQL("postgres", "ALTER ROLE bot CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'bot'"))
 		},
 		func() { m.ok(server.SQL("postgres", "ALTER ROLE bot CONNECTION LIMIT -1")) })
-	during("a standby", "is read-only, as a standby is; connect to the primary", "is a standby, which is read-only; connect to the primary",
+	disconnect := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'bot'; "
+	mayLogIn := "refuses the user bot: create the user, or allow it to connect with ALTER ROLE bot LOGIN"
+	during("the user may not log in", cli.ExitUsage, mayLogIn, mayLogIn,
+		func() { m.ok(server.SQL("postgres", "ALTER ROLE bot NOLOGIN; "+disconnect)) },
+		func() { m.ok(server.SQL("postgres", "ALTER ROLE bot LOGIN")) })
+	during("no such database", cli.ExitUsage, "does not exist: create it first, with createdb", "does not exist: create it first, with createdb",
+		func() {
+			m.ok(server.SQL("postgres", "ALTER DATABASE bot ALLOW_CONNECTIONS false"))
+			m.ok(server.SQL("postgres", disconnect))
+			m.ok(server.SQL("postgres", "ALTER DATABASE bot RENAME TO away"))
+		},
+		func() {
+			m.ok(server.SQL("postgres", "ALTER DATABASE away RENAME TO bot"))
+			m.ok(server.SQL("postgres", "ALTER DATABASE bot ALLOW_CONNECTIONS true"))
+		})
+	during("a standby", cli.ExitFailed, "is read-only: connect to the primary", "is a standby, which is read-only: connect to the primary",
 		func() { m.ok(server.Demote()) },
 		func() { m.ok(server.Promote()) })
 

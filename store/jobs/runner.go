@@ -275,13 +275,21 @@ func (r *Runner) cantRead(kind store.TimerKind, err error) {
 	}
 }
 
+// sayAnew is the minimum time between two messages that the database does not answer, if it has answered in between. With
+// few connections, some reads fail while others succeed.
+const sayAnew = 30 * time.Second
+
 // cantReach logs that the database does not answer. cantReach repeats the message at most every few minutes, until
 // the database answers.
 func (r *Runner) cantReach(err error) {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
-	if now := time.Now(); now.Sub(r.torn.away) >= sayAgain {
-		r.torn.away = now
+	least := sayAnew
+	if r.torn.away {
+		least = sayAgain
+	}
+	if now := time.Now(); now.Sub(r.torn.saidAway) >= least {
+		r.torn.away, r.torn.saidAway = true, now
 		r.Log.Error("the database does not answer: nothing is acknowledged, decided or run until it does; no restart is needed", "error", err)
 	}
 }
@@ -290,17 +298,18 @@ func (r *Runner) cantReach(err error) {
 func (r *Runner) reached() {
 	r.torn.mu.Lock()
 	defer r.torn.mu.Unlock()
-	if !r.torn.away.IsZero() {
-		r.torn.away = time.Time{}
+	if r.torn.away {
+		r.torn.away = false
 		r.Log.Info("the database answers again, and the bot continues")
 	}
 }
 
 // torn holds the times of the last log messages about reads that failed.
 type torn struct {
-	mu   sync.Mutex
-	said map[store.TimerKind]time.Time
-	away time.Time // when cantReach last logged that the database does not answer; zero: the database answers
+	mu       sync.Mutex
+	said     map[store.TimerKind]time.Time
+	away     bool      // cantReach has logged that the database does not answer, and it has not answered since
+	saidAway time.Time // when cantReach last logged that the database does not answer
 }
 
 // workOff starts the handlers of the timers in the parameter due. workOff returns when the duration in the parameter

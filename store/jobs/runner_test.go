@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -418,6 +419,31 @@ func TestUnavailable(t *testing.T) {
 	f := &fixture{}
 	f.over = func(s store.Store) store.Store { return away{s, time.Now().Add(20 * time.Second)} }
 	f.run(t, jobs.Options{}, succeeds, time.Minute, at("a", "", 0)).want("a@20.0")
+}
+
+// fickle is a store whose database answers only every second read.
+type fickle struct {
+	store.Store
+	reads *atomic.Int64
+}
+
+func (s fickle) View(ctx context.Context, fn func(store.Reader) error) error {
+	if s.reads.Add(1)%2 == 1 {
+		return fmt.Errorf("%w: no connection is left", store.ErrUnavailable)
+	}
+	return s.Store.View(ctx, fn)
+}
+
+// If the database answers some reads and refuses others, the log has at most one pair of messages in half a minute.
+func TestFickleDatabase(t *testing.T) {
+	var log bytes.Buffer
+	f, reads := &fixture{}, atomic.Int64{}
+	f.over = func(s store.Store) store.Store { return fickle{s, &reads} }
+	f.run(t, jobs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, succeeds, 5*time.Minute)
+	away, back := strings.Count(log.String(), "does not answer"), strings.Count(log.String(), "answers again")
+	if reads.Load() < 60 || away < 2 || away > 10 || back < away-1 || back > away {
+		t.Errorf("%d reads: %d and %d messages", reads.Load(), away, back)
+	}
 }
 
 // other is a replica that gets notices. The runner's call of Notices makes the channel, because a channel from outside

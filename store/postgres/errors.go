@@ -86,7 +86,7 @@ func explain(err error) error {
 	case c == codeDiskFull:
 		return fullError{fmt.Errorf("%w. It is the disk of the database server: free some space there (%w)", store.ErrFull, err)}
 	case c == codeReadOnly:
-		return fmt.Errorf("%w: the server is read-only, as a standby is; connect to the primary (%w)", store.ErrUnavailable, err)
+		return fmt.Errorf("%w: the server is read-only: %s (%w)", store.ErrUnavailable, writable, err)
 	case c == codeTimeout, c == codeLockTimeout:
 		return fmt.Errorf("%w: a statement took too long (%w)", store.ErrUnavailable, err)
 	case isContended(err):

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,8 +48,9 @@ type config struct {
 	pool       *pgxpool.Config
 	schema     string
 	server     answering
-	migrations fs.FS // the program's migrations
-	oldest     int   // the oldest major version of the server that can be used
+	migrations fs.FS       // the program's migrations
+	oldest     int         // the oldest major version of the server that can be used
+	opened     atomic.Bool // the store was opened, so the server has accepted the user
 }
 
 // answering stores which of the URL's addresses answered last. New connections try this address first. So after a
@@ -165,6 +167,10 @@ func (c *config) settings() map[string]string {
 // different.
 const durable = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';"
 
+// unlimited switches off the time limits of newer servers for idle sessions, because the connection for notices is idle,
+// and for whole transactions, because a migration may take long.
+const unlimited = "SELECT set_config(name, '0', false) FROM unnest(ARRAY['idle_session_timeout', 'transaction_timeout']) AS name WHERE current_setting(name, true) <> '0';"
+
 // setting returns a function that sets the settings in the session of a new connection. The settings can't be
 // parameters of the connection, because PgBouncer refuses or ignores most parameters.
 func setting(settings map[string]string, within time.Duration) pgconn.AfterConnectFunc {
@@ -173,6 +179,7 @@ func setting(settings map[string]string, within time.Duration) pgconn.AfterConne
 		fmt.Fprintf(&all, "SET %s = '%s';", name, settings[name])
 	}
 	all.WriteString(durable)
+	all.WriteString(unlimited)
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
 		ctx, cancel := context.WithTimeout(ctx, within) // the time limit for connecting does not cover this statement
 		defer cancel()
@@ -255,6 +262,7 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	c.opened.Store(true)
 	return s, nil
 }
 
@@ -388,7 +396,7 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
 	case encoding != "UTF8":
 		return found, fmt.Errorf("%w: %s has the encoding %s: create a database with the encoding UTF8", ErrServer, c.name(), encoding)
 	case standby:
-		return found, fmt.Errorf("%w: %s is a standby, which is read-only; connect to the primary", store.ErrUnavailable, c.name())
+		return found, fmt.Errorf("%w: %s is a standby, which is read-only: connect to the primary, for example with target_session_attrs=read-write in the address", store.ErrUnavailable, c.name())
 	case !ours:
 		return looked{foreign: theirs}, nil
 	}
@@ -515,29 +523,34 @@ func (c *config) pooled() error {
 // ErrServer says that the server or the database can't be used.
 var ErrServer = errors.New("store: this database server can't be used")
 
-// sentence turns an error of a connection attempt into an error that tells the operator what to do.
+// sentence turns an error of a connection attempt into an error that tells the operator what to do. After the store was
+// opened, a refusal of the user counts as store.ErrUnavailable, because the bot then waits for the database.
 func (c *config) sentence(err error) error {
-	at := c.name()
+	at, user := c.name(), c.pool.ConnConfig.User
 	err = plain{err}
+	access := ErrAccess
+	if c.opened.Load() { // the server has accepted the user before, so the refusal is treated as an outage
+		access = store.ErrUnavailable
+	}
 	switch code(err) {
 	case "28P01", "28000":
-		return fmt.Errorf("%w: %s refuses the user %s: check the user and the password (%w)", ErrAccess, at, c.pool.ConnConfig.User, err)
+		return fmt.Errorf("%w: %s refuses the user %s: %s (%w)", access, at, user, refusedLogin(err, user), err)
 	case codeProtocol: // PgBouncer sends this code with every error
 		if refused := refusedByPooler(err); refused != "" {
-			return fmt.Errorf("%w: the connection pooler before %s refuses the connection of the user %s: %s (%w)", ErrAccess, at, c.pool.ConnConfig.User, refused, err)
+			return fmt.Errorf("%w: the connection pooler before %s refuses the connection of the user %s: %s (%w)", access, at, user, refused, err)
 		}
 	case codeNoDatabase:
-		return fmt.Errorf("%w: %s does not exist: create it first, with createdb (%w)", ErrAccess, at, err)
+		return fmt.Errorf("%w: %s does not exist: create it first, with createdb (%w)", access, at, err)
 	case codePrivilege:
-		return fmt.Errorf("%w: the user %s lacks a right in %s: see docs/postgres.md, \"Roles and grants\" (%w)", ErrAccess, c.pool.ConnConfig.User, at, err)
+		return fmt.Errorf("%w: the user %s lacks a right in %s: see docs/postgres.md, \"Roles and grants\" (%w)", access, user, at, err)
 	case "53300":
-		return fmt.Errorf("%w: %s has no connection left: raise max_connections there, or lower pool_max_conns in the address (%w)", store.ErrUnavailable, at, err)
+		return fmt.Errorf("%w: %s has no connection left: %s, or lower pool_max_conns in the address (%w)", store.ErrUnavailable, at, moreConnections(err, user), err)
 	case codeNoStatement: // the statement was prepared in another session
 		return c.pooled()
 	case codeDiskFull:
 		return fullError{fmt.Errorf("%w. It is the disk of the server of %s: free some space there (%w)", store.ErrFull, at, err)}
 	case codeReadOnly:
-		return fmt.Errorf("%w: %s is read-only, as a standby is; connect to the primary (%w)", store.ErrUnavailable, at, err)
+		return fmt.Errorf("%w: %s is read-only: %s (%w)", store.ErrUnavailable, at, writable, err)
 	case "":
 		var dns *net.DNSError
 		switch {
@@ -545,6 +558,9 @@ func (c *config) sentence(err error) error {
 			return fmt.Errorf("%w: there is no host %s: check the address (%w)", store.ErrUnavailable, c.pool.ConnConfig.Host, err)
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 			return fmt.Errorf("%w: %s does not answer: check the address and the network (%w)", store.ErrUnavailable, at, err)
+		}
+		if strings.Contains(err.Error(), "ValidateConnect failed") {
+			return fmt.Errorf("%w: no server of %s is in the state that target_session_attrs in the address demands; after a failover, wait until a standby is promoted (%w)", store.ErrUnavailable, at, err)
 		}
 		if refused := refusedTLS(err); refused != "" {
 			return fmt.Errorf("%w: %s %s (%w)", store.ErrUnavailable, at, refused, err)
@@ -555,6 +571,41 @@ func (c *config) sentence(err error) error {
 		}
 	}
 	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, at, err)
+}
+
+// writable says what to do if the server is read-only.
+const writable = "connect to the primary, for example with target_session_attrs=read-write in the address; if it is the primary, reset its default_transaction_read_only"
+
+// refusedLogin says what to do if the server does not let the user connect.
+func refusedLogin(err error, user string) string {
+	switch routine := routineOf(err); {
+	case routine == "ClientAuthentication" && strings.Contains(err.Error(), "pg_hba.conf"):
+		return "add a line for the user and this machine to pg_hba.conf there, and reload the server"
+	case routine == "InitializeSessionUserId":
+		return "create the user, or allow it to connect with ALTER ROLE " + identifier(user) + " LOGIN"
+	}
+	return "check the user and the password"
+}
+
+// moreConnections says how to allow more connections, if a limit is reached.
+func moreConnections(err error, user string) string {
+	switch routineOf(err) {
+	case "InitializeSessionUserId":
+		return "raise the user's limit with ALTER ROLE " + identifier(user) + " CONNECTION LIMIT"
+	case "CheckMyDatabase":
+		return "raise the database's limit with ALTER DATABASE … CONNECTION LIMIT"
+	}
+	return "raise max_connections there"
+}
+
+// routineOf returns the name of the function in the server that reported an error. Unlike the text, the name does not
+// depend on the server's language.
+func routineOf(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Routine
+	}
+	return ""
 }
 
 // refusedTLS says what to do if the program and the server can't agree on TLS. For other errors, the text is empty.

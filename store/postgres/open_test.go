@@ -69,6 +69,9 @@ func TestOpenErrors(t *testing.T) {
 	tryOpen(t, with(func(u *url.URL) { u.User = url.UserPassword("postgres", "wrong horse") }), postgres.ErrAccess, "check the user and the password", "127.0.0.1", name)
 	tryOpen(t, with(func(u *url.URL) { u.Path = "/nothing" }), postgres.ErrAccess, "does not exist", "createdb")
 	tryOpen(t, with(func(u *url.URL) { u.Host = "127.0.0.1:1" }), store.ErrUnavailable, "can't be reached", "127.0.0.1:1")
+	for _, query := range []string{"sslmode=disable&target_session_attrs=standby", "target_session_attrs=standby"} {
+		tryOpen(t, with(func(u *url.URL) { u.RawQuery = query }), store.ErrUnavailable, "the state that target_session_attrs in the address demands")
+	}
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=a,b" }), postgres.ErrURL, "search_path")
 	tryOpen(t, "postgres://postgres:wrong horse@[::1/x", postgres.ErrURL)
 	tryOpen(t, with(func(u *url.URL) { u.RawQuery = "sslmode=disable&search_path=elsewhere" }), postgres.ErrEmpty, "elsewhere")
@@ -480,6 +483,18 @@ func TestCommitsAreDurable(t *testing.T) {
 	}
 }
 
+// The server does not end idle connections of the bot, because the connection for notices is idle.
+func TestIdleSessionsStay(t *testing.T) {
+	t.Parallel()
+	name := database(t, template)
+	if err := admin("ALTER DATABASE " + name + " SET idle_session_timeout = '3s'"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := open(t, asBot(name)).Shown(t.Context(), "idle_session_timeout"); err != nil || got != "0" {
+		t.Errorf("a session has idle_session_timeout = %s (%v), want 0", got, err)
+	}
+}
+
 // The check compares columns with records. The check also compares the records, the payloads and the journal of the
 // audit.
 func TestCheckFindsFaults(t *testing.T) {
@@ -823,6 +838,30 @@ func TestRelocated(t *testing.T) {
 	}
 	if is, err := s.Relocated(t.Context()); err != nil || is {
 		t.Errorf("the database is where it was, and counts as copied: %v", err)
+	}
+	for _, statement := range []string{
+		"VACUUM FREEZE countersign.origin", "VACUUM FULL countersign.origin", "CLUSTER countersign.origin USING origin_pkey",
+		"UPDATE countersign.origin SET place = place", // an older program
+	} {
+		if err := execIn(name, statement); err != nil {
+			t.Fatal(err)
+		}
+		if is, err := s.Relocated(t.Context()); err != nil || is {
+			t.Errorf("after %s, the database counts as copied: %v", statement, err)
+		}
+	}
+	restore := "BEGIN; CREATE TEMP TABLE kept AS TABLE countersign.origin; TRUNCATE countersign.origin; INSERT INTO countersign.origin TABLE kept; COMMIT"
+	if err := execIn(name, restore); err != nil {
+		t.Fatal(err)
+	}
+	if is, err := s.Relocated(t.Context()); err != nil || !is {
+		t.Errorf("only the rows were restored, and that is not noticed: %v", err)
+	}
+	if err := s.Settle(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if is, err := s.Relocated(t.Context()); err != nil || is {
+		t.Errorf("the restored database counts as copied: %v", err)
 	}
 }
 

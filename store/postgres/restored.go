@@ -10,11 +10,12 @@ import (
 )
 
 // Relocated reports whether the tables were restored from a dump, or the database was copied. Changes that were made to
-// the original after the dump or the copy are missing in this database. Relocated does not detect a restored base
-// backup, because the tables then have the same place.
+// the original after the dump or the copy are missing in this database. If the tables were restored, the table origin
+// names another place. If only the rows were restored, the row in origin was not written by the transaction that the
+// row names. Relocated does not detect a restored base backup, because the row is then as it was.
 func (s *Store) Relocated(ctx context.Context) (is bool, err error) {
 	err = s.inPlace(ctx, func(conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM origin WHERE place = current_place('origin'::regclass))").Scan(&is)
+		return conn.QueryRow(ctx, relocated).Scan(&is)
 	})
 	return is, err
 }
@@ -27,7 +28,13 @@ func (s *Store) Settle(ctx context.Context) error {
 	})
 }
 
-const settle = "INSERT INTO origin (place) VALUES (current_place('origin'::regclass)) ON CONFLICT (one) DO UPDATE SET place = excluded.place"
+const settle = "INSERT INTO origin (place, written) VALUES (current_place('origin'::regclass), pg_current_xact_id()) ON CONFLICT (one) DO UPDATE SET place = excluded.place"
+
+// relocated compares the row with its place and with its writer. The column xmin has the last 32 bits of the
+// transaction's id, also after VACUUM has frozen the row.
+const relocated = `
+SELECT NOT EXISTS (SELECT FROM origin
+WHERE place = current_place('origin'::regclass) AND xmin::text::bigint = written::text::numeric % 4294967296)`
 
 // mustBeComplete returns store.ErrIncomplete if a copy into the database was interrupted.
 func (s *Store) mustBeComplete(ctx context.Context) error {
