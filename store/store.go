@@ -137,6 +137,15 @@ type RequestCursor struct {
 	ID        string
 }
 
+// TurnRecords names the records of a turn that EraseTurn deletes, and that no index lists by the turn. A record that
+// does not exist is skipped, so an interrupted erasure can be repeated.
+type TurnRecords struct {
+	ID         string
+	Messages   []uint64 // the Seqs of messages of the turn's conversation
+	Requests   []string
+	Executions []string
+}
+
 // Tx is a transaction.
 type Tx interface {
 	Reader
@@ -148,6 +157,11 @@ type Tx interface {
 	// not exist, done is true. The audit records of the conversation are not deleted. If the conversation has a current
 	// turn, the error is ErrConflict.
 	EraseConversation(id string, limit int) (done bool, err error)
+	// EraseTurn deletes up to limit records of a turn: the given records, the turn's calls, the elicitations and files of
+	// the given executions, the outbox messages of all these records with renderings, and timers. The turn itself is the
+	// last record that is deleted. done reports whether everything is deleted. If the turn does not exist, done is true.
+	// The audit records are not deleted. If the turn is the current turn of its conversation, the error is ErrConflict.
+	EraseTurn(turn TurnRecords, limit int) (done bool, err error)
 	// PutMessage writes a message under its Seq. PutMessage replaces an existing message with this Seq.
 	PutMessage(Message) error
 

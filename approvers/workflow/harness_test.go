@@ -147,8 +147,9 @@ func (h *harness) say(who approvers.Identity, text string) workflow.MessageResul
 
 func (h *harness) sayIn(thread string, who approvers.Identity, text string) workflow.MessageResult {
 	h.t.Helper()
+	h.n++
 	u := workflow.IncomingMessage{
-		Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: thread, TS: h.id("ts"), Who: who, Text: text, Start: true,
+		Inbox: h.id("Ev"), At: h.clock.Now(), Team: "T0001", Thread: thread, TS: fmt.Sprintf("ts-%06d", h.n), Who: who, Text: text, Start: true,
 		Channel: approvers.ChannelRef{Channel: "C0001", Name: "support"},
 	}
 	return h.hear(u)

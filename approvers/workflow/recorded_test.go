@@ -179,6 +179,13 @@ func (x tornTx) EraseConversation(id string, limit int) (bool, error) {
 	return x.Tx.EraseConversation(id, limit)
 }
 
+func (x tornTx) EraseTurn(turn store.TurnRecords, limit int) (bool, error) {
+	if err := x.hurt("turns", turn.ID); err != nil {
+		return false, err
+	}
+	return x.Tx.EraseTurn(turn, limit)
+}
+
 func (x tornTx) PruneChain(chain string) (int, error) {
 	if err := x.hurt("audit", chain); err != nil {
 		return 0, err

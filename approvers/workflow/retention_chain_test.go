@@ -28,33 +28,6 @@ func (h *harness) weeks(n int) {
 	}
 }
 
-// The conversation of an old request is still in use. The request's audit chain stays with the request, so a late click
-// is recorded in the chain, and the call's texts can be erased.
-func TestRetentionKeepsTheChainsOfStoredRequests(t *testing.T) {
-	h := newHarness(t)
-	monthly(h)
-	r := h.ask(`issue_refund {"amount":5}`)
-	old := h.clickOn(lead, approvers.Approve, r.ID)
-	h.reject(lead, r.ID)
-	h.answer(r.Turn)
-	h.weeks(5)
-	h.retain(0, 0)
-	_, err := h.Requests.Decide(h.ctx(), old)
-	wantDenied(t, err, approvers.DeniedResolved)
-	h.wantKinds(r.ID, "proposed decided closed returned denied")
-	h.verifies(newSealKey(t, "retention"))
-	_, err = retention.Erase(h.ctx(), h.Workflow, r.ID, approvers.Operator("ann"), "asked for")
-	h.ok(err)
-	if args := h.request(r.ID).Args; string(args) != "{}" {
-		t.Errorf("the arguments are %s", args)
-	}
-	h.clock.pass(31 * aDay)
-	if done := h.retain(1, 1); done.Records != 6 {
-		t.Errorf("removed %+v", done)
-	}
-	h.turns = nil
-}
-
 // The history of a run with an unknown outcome stays until a person reports the outcome, whether or not people were
 // asked for the run.
 func TestRetentionKeepsTheChainsOfUnknownRuns(t *testing.T) {

@@ -103,11 +103,12 @@ func (t turnsTx) thinking(id string) (approvers.Turn, store.Conversation, bool, 
 
 // read fills in the earlier messages and calls of the conversation.
 func (b *Brief) read(t *tx) error {
-	all, err := t.Messages(b.Conversation.ID, b.Conversation.Messages-min(b.Conversation.Messages, historyMessages))
+	after := b.Conversation.Messages - min(b.Conversation.Messages, historyMessages)
+	all, err := t.Messages(b.Conversation.ID, after)
 	if err != nil {
 		return err
 	}
-	cut := b.Conversation.Messages > historyMessages
+	cut := after > 0 && len(all) > 0 && all[0].Seq == after+1 // otherwise, retention has erased the message before
 	for _, m := range inTurns(all) {
 		if m.State != store.MessageTaken || (cut && m.Turn == all[0].Turn && m.Turn != b.Turn.ID) {
 			continue // the message waits, or it belongs to a turn whose first messages were not read

@@ -51,7 +51,7 @@ const retainEvery = 36
 func retain(ctx context.Context, wf *workflow.Workflow, m *metrics.Metrics, log *slog.Logger) error {
 	done, err := retention.Round(ctx, wf)
 	if done != (retention.Removed{}) {
-		log.InfoContext(ctx, "erased by age, as the policy says", "conversations", done.Conversations, "grants", done.Grants, "absences", done.Absences,
+		log.InfoContext(ctx, "erased by age, as the policy says", "conversations", done.Conversations, "turns", done.Turns, "grants", done.Grants, "absences", done.Absences,
 			"home_tabs", done.Homes, "set_aside", done.SetAside, "chains", done.Chains, "records", done.Records)
 	}
 	m.CountRetained(done, err == nil)

@@ -64,7 +64,7 @@ var stateMutants = []mutant{
 		name: "an approval is claimed for a coding agent that has hung up",
 		edits: []edit{
 			{"agent/hook/run.go", "		case h.hungUp(ctx):\n			return h.undecided(ctx, rec, r), false, nil\n", ""},
-			{"agent/hook/run.go", "	if h.hungUp(ctx) {\n		h.notRun(r.ID)\n		return Answer{}, errHungUp\n	}\n", "	_ = errHungUp\n"},
+			{"agent/hook/run.go", "	if h.hungUp(ctx) {\n		h.notRun(r)\n		return Answer{}, errHungUp\n	}\n", "	_ = errHungUp\n"},
 		},
 		by: []campaign{{pkg: "./agent/hook", run: "^TestHangUp$"}},
 	},

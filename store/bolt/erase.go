@@ -21,7 +21,7 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: limit}
 	of := text(nil, id)
 	for _, part := range []func() error{
-		func() error { return e.executions(of) },
+		func() error { return e.executions(e.some(executionConversation, of)) },
 		func() error { return eraseIndexed(e, requestTable, requestConversation, of) },
 		func() error { return e.turns(of) },
 		func() error { return e.scanned(messages, of) },
@@ -33,6 +33,34 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 		}
 	}
 	return true, conversationTable.erase(t.rows, id)
+}
+
+// EraseTurn removes the turn's own row last, so an interrupted erasure can be repeated.
+func (t *tx) EraseTurn(turn store.TurnRecords, limit int) (done bool, err error) {
+	stored, err := t.Turn(turn.ID)
+	if err != nil {
+		return errors.Is(err, store.ErrNotFound), store.IgnoreNotFound(err)
+	}
+	switch c, err := t.Conversation(stored.Conversation); {
+	case store.IgnoreNotFound(err) != nil:
+		return false, err
+	case c.Turn == turn.ID:
+		return false, fmt.Errorf("turn %q is the current turn of conversation %q: %w", turn.ID, c.ID, store.ErrConflict)
+	}
+	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: limit}
+	for _, part := range []func() error{
+		func() error { return e.executions(existing(e, executionTable, turn.Executions)) },
+		func() error { return eraseListed(e, requestTable, existing(e, requestTable, turn.Requests)) },
+		func() error { return eraseIndexed(e, callTable, callTurn, text(nil, turn.ID)) },
+		func() error { return e.messages(stored.Conversation, turn.Messages) },
+		func() error { return e.outboxMessages(turn.ID) },
+		func() error { return e.timers(turn.ID) },
+	} {
+		if err := part(); err != nil || e.left <= 0 {
+			return false, err
+		}
+	}
+	return true, turnTable.erase(t.rows, turn.ID)
 }
 
 // eraser deletes at most a given number of records.
@@ -70,6 +98,32 @@ func (e *eraser) some(index bucket, prefix []byte) (ids [][]byte) {
 	return ids
 }
 
+// existing returns those of some ids whose records are stored. The result has at most e.left ids.
+func existing[T any](e *eraser, table *table[T], ids []string) (stored [][]byte) {
+	for _, id := range ids {
+		if len(stored) >= e.left {
+			break
+		}
+		if found, err := table.find(e.rows, id); err != nil || found.row != nil { // erase reports the error
+			stored = append(stored, []byte(id))
+		}
+	}
+	return stored
+}
+
+// messages deletes messages of a conversation, also damaged ones.
+func (e *eraser) messages(conversation string, seqs []uint64) error {
+	var keys [][]byte
+	for _, seq := range seqs {
+		key := number(text(nil, conversation), seq)
+		if _, there := e.rows.lookUp(messages, key); there && len(keys) < e.left {
+			keys = append(keys, key)
+		}
+	}
+	e.left -= len(keys)
+	return e.rows.discardAll(messages, keys)
+}
+
 // scanned deletes the rows whose keys start with a prefix, also damaged rows.
 func (e *eraser) scanned(in bucket, prefix []byte) error {
 	keys := e.rows.keys(in, prefix, e.left)
@@ -80,7 +134,11 @@ func (e *eraser) scanned(in bucket, prefix []byte) error {
 // eraseIndexed deletes the records that an index lists under a prefix. Before a record, eraseIndexed deletes the outbox
 // messages and the timers that refer to the record.
 func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte) error {
-	ids := e.some(index, prefix)
+	return eraseListed(e, table, e.some(index, prefix))
+}
+
+// eraseListed is like eraseIndexed, for the records with the given ids.
+func eraseListed[T any](e *eraser, table *table[T], ids [][]byte) error {
 	for _, id := range ids {
 		id := string(id)
 		if err := e.outboxMessages(id); err != nil || e.left <= 0 {
@@ -98,8 +156,7 @@ func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte
 }
 
 // executions deletes executions, each after its elicitations and files.
-func (e *eraser) executions(conversation []byte) error {
-	ids := e.some(executionConversation, conversation)
+func (e *eraser) executions(ids [][]byte) error {
 	for _, id := range ids {
 		of := text(nil, string(id))
 		if err := eraseIndexed(e, elicitationTable, elicitationExecution, of); err != nil || e.left <= 0 {
@@ -109,7 +166,7 @@ func (e *eraser) executions(conversation []byte) error {
 			return err
 		}
 	}
-	return eraseIndexed(e, executionTable, executionConversation, conversation)
+	return eraseListed(e, executionTable, ids)
 }
 
 // files deletes files, each with its bytes.

@@ -308,3 +308,94 @@ func erasedInParts(h *harness) {
 		}
 	}
 }
+
+// theTurn names the records of the turn of a talk.
+func theTurn(id string) store.TurnRecords {
+	return store.TurnRecords{
+		ID: "turn/" + id, Messages: []uint64{1, 2}, Requests: []string{"req/" + id, "req2/" + id}, Executions: []string{"exec/" + id, "exec2/" + id},
+	}
+}
+
+// besideTurn is the number of records of a talk that do not belong to its turn: the conversation, and an outbox message
+// with two renderings.
+const besideTurn = 1 + 1 + 2
+
+// turnErased checks that EraseTurn removes a turn completely. The conversation, its other turns, neighboring
+// conversations and the audit stay.
+func turnErased(h *harness) {
+	h.write(talk("a"), talk("a/"))
+	h.write(func(tx store.Tx) error {
+		return errors.Join(
+			tx.PutMessage(store.Message{Conversation: "a", Seq: 3}),
+			tx.PutTurn(approvers.Turn{ID: "later", Conversation: "a"}),
+			tx.PutCall(store.Call{ID: "later call", Conversation: "a", Turn: "later"}),
+			tx.PutRequest(approvers.Request{ID: "later request", Conversation: "a", State: approvers.Pending, CreatedAt: at(1)}),
+			tx.PutExecution(approvers.Execution{ID: "later execution", Conversation: "a"}),
+			tx.PutOutboxMessage(store.OutboxMessage{ID: "later message", Ref: "later request", Channel: "C", TS: "later"}))
+	})
+	h.refused(errMine, func(tx store.Tx) error {
+		_, err := tx.EraseTurn(theTurn("a"), 100)
+		return errors.Join(err, errMine)
+	})
+	h.same("what is left of a after it was undone", left(h, "a"), talkRecords+1)
+	h.update(func(tx store.Tx) error {
+		done, err := tx.EraseTurn(theTurn("a"), 100)
+		h.same("it is done", done, true)
+		again, err2 := tx.EraseTurn(theTurn("a"), 100)
+		h.same("it is done already", again, true)
+		_, gone := tx.Turn("turn/a")
+		h.same("the turn is gone", errors.Is(gone, store.ErrNotFound), true)
+		return errors.Join(err, err2)
+	})
+	h.same("what is left of a", left(h, "a"), besideTurn+1)
+	h.same("what is left of a/", left(h, "a/"), talkRecords)
+	h.view(func(r store.Reader) error {
+		for kind, n := range map[store.TimerKind]int{store.TimerExpire: 1, store.TimerLeave: 1, store.TimerElicit: 1, "a kind to come": 1, store.TimerShow: 7} {
+			list, err := r.Timers(kind, 100)
+			if err != nil {
+				return err
+			}
+			h.same("timers "+string(kind), len(list), n)
+		}
+		_, err := r.Turn("later")
+		_, err2 := r.Call("later call")
+		_, err3 := r.OutboxMessageAt("C", "later")
+		requests, err4 := r.Requests("a")
+		h.same("the requests of a", ids(requests, func(q approvers.Request) string { return q.ID }), []string{"later request"})
+		runs, err5 := r.Executions("a")
+		h.same("the executions of a", ids(runs, func(e approvers.Execution) string { return e.ID }), []string{"later execution"})
+		open, err6 := r.OpenRequests(store.RequestCursor{}, 10)
+		h.same("open requests", ids(open, func(q approvers.Request) string { return q.ID }), []string{"req/a/", "later request"})
+		p, err7 := r.AuditPayload("req/a", 1)
+		h.same("the audit", string(p.Body), "words")
+		return errors.Join(err, err2, err3, err4, err5, err6, err7)
+	})
+	h.write(func(tx store.Tx) error {
+		c, err := tx.Conversation("a/")
+		c.Turn = "turn/a/"
+		return errors.Join(err, tx.PutConversation(c))
+	})
+	h.refused(store.ErrConflict, func(tx store.Tx) error { _, err := tx.EraseTurn(theTurn("a/"), 100); return err })
+	h.same("what is left of a/", left(h, "a/"), talkRecords)
+}
+
+// turnErasedInParts checks that each call of EraseTurn deletes at most limit records, and that only the last call
+// reports done.
+func turnErasedInParts(h *harness) {
+	for _, limit := range []int{1, 3, 7, talkRecords} {
+		id := fmt.Sprint("limit", limit)
+		h.write(talk(id))
+		for n, done := talkRecords, false; !done; {
+			h.update(func(tx store.Tx) (err error) {
+				done, err = tx.EraseTurn(theTurn(id), limit)
+				return err
+			})
+			now := left(h, id)
+			if now >= n || n-now > limit {
+				h.Fatalf("a transaction with a limit of %d deleted %d of %d", limit, n-now, n)
+			}
+			n = now
+		}
+		h.same("what is left", left(h, id), besideTurn)
+	}
+}

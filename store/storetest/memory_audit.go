@@ -185,6 +185,39 @@ func (m *memory) EraseConversation(id string, _ int) (bool, error) {
 	return true, nil
 }
 
+// EraseTurn is like EraseConversation: it ignores the limit. The test turnErasedInParts checks the limit.
+func (m *memory) EraseTurn(turn store.TurnRecords, _ int) (bool, error) {
+	stored, ok := m.turns[turn.ID]
+	if !ok {
+		return true, nil
+	}
+	if m.conversations[stored.Conversation].Turn == turn.ID {
+		return false, store.ErrConflict
+	}
+	for id, c := range m.calls {
+		if c.Turn == turn.ID {
+			m.eraseOutboxMessages(id)
+			delete(m.calls, id)
+		}
+	}
+	for _, id := range turn.Requests {
+		m.eraseOutboxMessages(id)
+		delete(m.requests, id)
+	}
+	for _, id := range turn.Executions {
+		m.eraseAsked(id)
+		_, _ = m.EraseFiles(id)
+		m.eraseOutboxMessages(id)
+		delete(m.executions, id)
+	}
+	for _, seq := range turn.Messages {
+		delete(m.messages[stored.Conversation], seq)
+	}
+	m.eraseOutboxMessages(turn.ID)
+	delete(m.turns, turn.ID)
+	return true, nil
+}
+
 // eraseOutboxMessages deletes the outbox messages whose Ref is ref, and the timers of these messages.
 // eraseOutboxMessages also deletes the timers whose Ref is ref.
 func (m *memory) eraseOutboxMessages(ref string) {

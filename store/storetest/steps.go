@@ -154,6 +154,10 @@ func drawStep(t *rapid.T) step { //nolint:cyclop // one case for each operation 
 			return tx.OpenRequests(store.RequestCursor{CreatedAt: when, ID: id}, n)
 		}}
 	case "erase":
+		if flag {
+			turn := store.TurnRecords{ID: id, Messages: []uint64{uint64(n + 1)}, Requests: []string{other}, Executions: []string{third}}
+			return step{fmt.Sprint("erase turn ", turn), func(tx store.Tx) (any, error) { return tx.EraseTurn(turn, noLimit) }}
+		}
 		return step{"erase conversation " + id, func(tx store.Tx) (any, error) { return tx.EraseConversation(id, noLimit) }}
 	case "unsay":
 		if flag {

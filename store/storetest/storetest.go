@@ -70,6 +70,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"silent conversations", silent},
 		{"conversations are erased", conversationsErased},
 		{"erasing has a limit", erasedInParts},
+		{"turns are erased", turnErased},
+		{"erasing a turn has a limit", turnErasedInParts},
 		{"the check finds a broken link", nothingBroken},
 	} {
 		for mode, restless := range map[string]bool{"open": false, "reopened": true} {

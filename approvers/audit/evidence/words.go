@@ -31,11 +31,7 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditReopened:
 		return "The approval was taken back by the policy: " + f["why"] + "."
 	case approvers.AuditReplanned:
-		line := "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
-		if f[approvers.FactRestarted] == "true" {
-			line += " The first stage began again."
-		}
-		return line
+		return replanned(f)
 	case approvers.AuditEscalated:
 		return s.escalated(f)
 	case approvers.AuditPreviewed:
@@ -184,6 +180,14 @@ func (s Story) decided(f map[string]string, who string) string {
 		line += ", " + (time.Duration(ms) * time.Millisecond).String() + " after the card first showed it"
 	}
 	return line + "."
+}
+
+func replanned(f map[string]string) string {
+	line := "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
+	if f[approvers.FactRestarted] == "true" {
+		line += " The first stage began again."
+	}
+	return line
 }
 
 // closed describes the end of a request.

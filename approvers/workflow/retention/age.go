@@ -18,6 +18,7 @@ import (
 // Removed counts the records that Enforce removed.
 type Removed struct {
 	Conversations int
+	Turns         int // of conversations that stay
 	Grants        int
 	Absences      int
 	Homes         int // times at which people opened their Home tabs
@@ -74,10 +75,10 @@ func advance(ctx context.Context, wf *workflow.Workflow) (now time.Time, err err
 }
 
 // Enforce removes data that is older than the policy's two retention times. The time Conversations is for conversations
-// with all their texts, including the payloads of their audit records. This time is also for grants, absences, the
-// times at which people opened their Home tabs, and damaged records that were moved out of the way. The time Records is
-// at least as long, and is for the audit records themselves. Enforce keeps a conversation with unfinished work, and
-// keeps an audit chain as long as its subject is stored. Enforce also keeps the data to which a damaged record belongs,
+// with all their texts, including the payloads of their audit records, and for old turns of conversations in which people
+// still write. This time is also for grants, absences, the times at which people opened their Home tabs, and damaged records that were moved out of the way. The time Records is
+// at least as long, and is for the audit records themselves. Enforce keeps a conversation or turn with unfinished work,
+// and keeps an audit chain as long as its subject is stored. Enforce also keeps the data to which a damaged record belongs,
 // and then returns store.ErrDamaged. If Enforce is stopped, the next call continues.
 func Enforce(ctx context.Context, wf *workflow.Workflow) (done Removed, err error) {
 	return enforce(ctx, wf, wf.Now())
@@ -88,7 +89,10 @@ func enforce(ctx context.Context, wf *workflow.Workflow, now time.Time) (done Re
 	if keep.Conversations > 0 {
 		before := now.Add(-keep.Conversations)
 		done.Conversations, err = eraseConversations(ctx, wf, before)
-		if done.Conversations > 0 { // Home tabs show calls of old conversations, too
+		if err == nil || store.OnlyDamaged(err) {
+			err = errors.Join(err, eraseTurns(ctx, wf, before, &done))
+		}
+		if done.Conversations+done.Turns > 0 { // Home tabs show calls of old conversations, too
 			err = errors.Join(err, wf.Update(ctx, "retain homes", func(t workflow.Tx) error {
 				_, err := t.EraseHomes()
 				return err

@@ -19,6 +19,6 @@
 // does not depend on this package: retention uses the workflow's transactions (workflow.Workflow.Update), and cmd calls
 // retention. The tests are in the folder of package workflow (retention_*_test.go), because they use its harness.
 //
-// age.go has Enforce, for conversations and for the audit. people.go has the parts of Enforce for grants, absences and
+// age.go has Enforce, for conversations and for the audit. turns.go erases the old turns of conversations that stay. people.go has the parts of Enforce for grants, absences and
 // Home tabs. erase.go has Erase.
 package retention
