@@ -309,7 +309,9 @@ func (s setup) run(ctx context.Context, p parts) error {
 	if p.sealer != nil {
 		g.Go(func() error { return s.inOneReplica(ctx, sealingJob, p.sealer.Run) })
 	}
-	g.Go(func() error { return s.inOneReplica(ctx, sealingJob, func(ctx context.Context) error { return s.tellChecks(ctx, p) }) })
+	g.Go(func() error {
+		return s.inOneReplica(ctx, sealingJob, func(ctx context.Context) error { return s.tellChecks(ctx, p) })
+	})
 	if s.admin != nil {
 		h := admin(s.probes(p), p.metrics.Handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
