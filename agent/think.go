@@ -102,6 +102,10 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 		budget = min(budget, q.tokens-taken) * 6 / 10
 		less := compose(b, tools, budget, a.Now(), last)
 		if less.tokens >= q.tokens {
+			if taken > q.tokens-taken {
+				a.Log.WarnContext(ctx, "the model refuses even the shortest request as too long, and most of it are the definitions of tools: offer the agent fewer tools, or use a model with a larger context",
+					"conversation", b.Conversation.ID, "turn", b.Turn.ID, "model", name, "tools", len(tools), "tokens", q.tokens, "tokens_of_tools", taken)
+			}
 			return q, r, err
 		}
 		a.Log.WarnContext(ctx, "the conversation is too long for the model; a shorter part is sent", "conversation", b.Conversation.ID, "turn", b.Turn.ID, "model", name, "budget", budget)

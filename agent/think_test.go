@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
@@ -16,6 +18,7 @@ import (
 
 	openai "github.com/sashabaranov/go-openai"
 
+	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/internal/demo/scriptedmodel"
 	"countersign/store"
@@ -468,6 +471,42 @@ func TestThinkInterrupted(t *testing.T) {
 			t.Errorf("%v %+v", err, d)
 		}
 	})
+}
+
+// If the model refuses even the shortest request, and the definitions of the tools are the larger part of it, the log
+// says so.
+func TestToolsAreTooLong(t *testing.T) {
+	const words = "most of it are the definitions of tools"
+	for name, tt := range map[string]struct {
+		tools int
+		text  string
+		told  bool
+	}{
+		"many tools":   {20, "Hello", true},
+		"a long text":  {2, strings.Repeat("Hello. ", 2000), false},
+		"all is short": {1, "Hello", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tools := new(Registry)
+			for i := range tt.tools {
+				one := Tool{Name: fmt.Sprint("look_up_", i), Description: strings.Repeat("Looks. ", 100), Schema: json.RawMessage(`{"type":"object"}`), Effect: approvers.ReadOnly, Run: nothing}
+				if err := tools.Register(one); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var log bytes.Buffer
+			d := &fakeWorkflow{brief: asked(tt.text)}
+			a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
+				return answers(400, nil, strings.NewReader(`{"error":{"code":"context_length_exceeded","message":"too long"}}`))(r)
+			}), func(c *Config) { c.Tools, c.Log = tools, slog.New(slog.NewTextHandler(&log, nil)) })
+			if err := a.Think(t.Context(), timer); err != nil {
+				t.Fatal(err)
+			}
+			if told := strings.Contains(log.String(), words); told != tt.told {
+				t.Errorf("told: %t, want %t\n%s", told, tt.told, log.String())
+			}
+		})
+	}
 }
 
 // If the model refuses a history as too long, the agent shortens the history until the model accepts it. Later

@@ -115,7 +115,7 @@ type OutboxMessage struct {
 	Hash          string      `json:"hash,omitempty"`      // hash of the rendering that Slack shows
 	Channel       string      `json:"channel,omitempty"`   // id of the channel in which Slack shows the message
 	TS            string      `json:"ts,omitempty"`        // ts of the Slack message; kept after the message was lost
-	Parts         []string    `json:"parts,omitempty"`     // ts of the further Slack messages of a long answer, in their order; empty: there are none, or an earlier program posted them
+	Parts         []string    `json:"parts,omitempty"`     // ts of the further Slack messages of a long answer, in order; empty: there are none, or an earlier program posted them
 	ReplacedTS    string      `json:"old,omitempty"`       // ts of an earlier Slack message, which can no longer be edited and must be deleted
 	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or replaced. The metadata has this number, so that a search skips lost messages
 	RepostIfLost  bool        `json:"insist,omitempty"`    // if the bot finds that the message is lost, the bot posts it again immediately

@@ -229,14 +229,16 @@ func (t operatorsTx) webhookOn(client string) error {
 	})
 }
 
-// FailedCheck is a check of /readyz that has failed for a while.
+// FailedCheck is a check of /readyz that fails.
 type FailedCheck struct {
 	Since time.Time
 	Why   string
+	Long  bool // the check has failed for long enough to tell the operators
 }
 
-// FollowChecks tells the operators which checks of /readyz have failed for a while. The parameter failed has these
-// checks by name. The problems of all other checks end. FollowChecks also ends the problems that have happened once, if
+// FollowChecks tells the operators which checks of /readyz fail for long. The parameter failed has all checks that
+// fail, by name. The problems of all other checks end. A check that fails for a short time ends no problem, because an
+// earlier process may have told the operators. FollowChecks also ends the problems that have happened once, if
 // the operators were told of them noticeAgain ago.
 func (w *Outbox) FollowChecks(ctx context.Context, failed map[string]FailedCheck) error {
 	var known settings.Operators
@@ -252,7 +254,9 @@ func (w *Outbox) FollowChecks(ctx context.Context, failed map[string]FailedCheck
 		return t.operators.change(func(o *settings.Operators) error {
 			names := map[string]bool{}
 			for _, name := range slices.Sorted(maps.Keys(failed)) {
-				names[name] = true
+				if names[name] = true; !failed[name].Long {
+					continue
+				}
 				if err := t.operators.begin(o, settings.Problem{Kind: settings.ProblemCheck, Of: name, Since: failed[name].Since, Why: failed[name].Why}); err != nil {
 					return err
 				}

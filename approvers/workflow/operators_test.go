@@ -368,18 +368,21 @@ func TestOperatorsAreToldOfChecks(t *testing.T) {
 		t.Helper()
 		failed := map[string]workflow.FailedCheck{}
 		for _, name := range names {
-			failed[name] = workflow.FailedCheck{Since: o.clock.Now(), Why: "no answer at " + o.clock.Now().String()}
+			name, short := strings.CutPrefix(name, "short ")
+			failed[name] = workflow.FailedCheck{Since: o.clock.Now(), Why: "no answer at " + o.clock.Now().String(), Long: !short}
 		}
 		o.ok(o.Outbox.FollowChecks(o.ctx(), failed))
 		o.pass(2 * time.Minute)
 	}
-	follow()
-	o.wants("nothing fails")
+	follow("short model")
+	o.wants("nothing fails for long")
 	for range 3 {
 		follow("model")
 	}
 	follow("model", "rows")
 	o.wants("two checks fail", "check model", "check rows")
+	follow("short model", "short rows") // as after a restart
+	same(t, "the first notice after a restart", o.shown["300.1"], "check model")
 	follow("rows")
 	follow()
 	o.wants("all succeed", "check model", "check rows")

@@ -42,7 +42,8 @@ func (s setup) tellChecks(ctx context.Context, p parts) error {
 			clear(failing)
 			continue
 		}
-		if err := p.workflow.Outbox.FollowChecks(ctx, longFailed(ctx, told, failing, p.workflow.Now())); err != nil && ctx.Err() == nil {
+		runChecks(ctx, told, failing, p.workflow.Now())
+		if err := p.workflow.Outbox.FollowChecks(ctx, failing); err != nil && ctx.Err() == nil {
 			if errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrCommitUnknown) {
 				return err
 			}
@@ -51,17 +52,15 @@ func (s setup) tellChecks(ctx context.Context, p parts) error {
 	}
 }
 
-// longFailed runs the checks, and returns those that must be told to the operators. The map failing has the checks that
-// fail; longFailed updates the map.
-func longFailed(ctx context.Context, told []probe, failing map[string]workflow.FailedCheck, now time.Time) map[string]workflow.FailedCheck {
-	long := map[string]workflow.FailedCheck{}
+// runChecks runs the checks, and updates the map of the checks that fail.
+func runChecks(ctx context.Context, told []probe, failing map[string]workflow.FailedCheck, now time.Time) {
 	for _, one := range told {
 		runCheck(ctx, one, failing, now)
-		if f, fails := failing[one.name]; fails && now.Sub(f.Since) >= toldAfter[one.name] {
-			long[one.name] = f
+		if f, fails := failing[one.name]; fails {
+			f.Long = now.Sub(f.Since) >= toldAfter[one.name]
+			failing[one.name] = f
 		}
 	}
-	return long
 }
 
 // runCheck runs one check, and records in failing whether the check fails.

@@ -14,7 +14,30 @@ const (
 	textForm  rune = 0xFE0E // selects the text form of the character before it
 	emojiForm rune = 0xFE0F // selects the emoji form of the character before it
 	keycap    rune = 0x20E3 // draws a key around the character before it
+
+	firstTag  rune = 0xE0020 // the tags are invisible copies of ASCII's visible characters
+	cancelTag rune = 0xE007F // ends a sequence of tags
 )
+
+// flags are the flags of England, Scotland and Wales: a black flag, with the name of the country in tags. No other
+// sequence with tags is an emoji (https://unicode.org/Public/emoji/latest/emoji-sequences.txt).
+var flags = []string{
+	"\U0001F3F4\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F",
+	"\U0001F3F4\U000E0067\U000E0062\U000E0073\U000E0063\U000E0074\U000E007F",
+	"\U0001F3F4\U000E0067\U000E0062\U000E0077\U000E006C\U000E0073\U000E007F",
+}
+
+// inFlag reports whether a tag between before and after belongs to one of the flags.
+func inFlag(before string, tag rune, after string) bool {
+	for _, flag := range flags {
+		for i, r := range flag {
+			if r == tag && strings.HasSuffix(before, flag[:i]) && strings.HasPrefix(after, flag[i+utf8.RuneLen(r):]) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // pictograph reports whether r can be shown as an emoji. The digits, # and * are no pictographs.
 func pictograph(r rune) bool {

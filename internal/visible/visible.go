@@ -115,8 +115,8 @@ func size(s string) int {
 }
 
 // Hidden reports whether a character is invisible, or changes how other characters are shown. before and after are the
-// texts around the character. A joiner, or a selector of the emoji form, is not hidden where Unicode gives it a visible
-// effect.
+// texts around the character. A joiner, a selector of the emoji form, or a tag is not hidden where Unicode gives it a
+// visible effect.
 func Hidden(before string, r rune, after string) bool {
 	switch {
 	case r == '\n':
@@ -125,6 +125,8 @@ func Hidden(before string, r rune, after string) bool {
 		return (r == zwnj || !joinsEmoji(before, after)) && !shapesLetters(before, r, after)
 	case r == emojiForm || r == textForm:
 		return !selects(before, after)
+	case r >= firstTag && r <= cancelTag:
+		return !inFlag(before, r, after)
 	case blankLetters[r], unicode.Is(unicode.Variation_Selector, r):
 		return true
 	case r == 0xA0 || r == 0x202F || r == 0x3000: // visible spaces in common use

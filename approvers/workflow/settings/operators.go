@@ -32,7 +32,7 @@ type Problem struct {
 	How      string      `json:"how,omitempty"`      // for ProblemTool: how the tool differs from its pin (workflow.DriftKind)
 	Tool     string      `json:"tool,omitempty"`     // for ProblemCards, ProblemPeople and ProblemQuorum: the tool of the first request
 	First    string      `json:"first,omitempty"`    // for these three kinds: the id of the first request. Also for ProblemRecord and ProblemDelivery
-	Requests []string    `json:"requests,omitempty"` // for these three kinds: the ids of the requests that have the problem now. For ProblemRecord and ProblemDelivery: all records or deliveries
+	Requests []string    `json:"requests,omitempty"` // for these three kinds: the ids of the requests that have the problem now. For ProblemRecord and ProblemDelivery: all of them
 	More     bool        `json:"more,omitempty"`     // some requests with the problem are not in Requests, because there were too many
 }
 
