@@ -216,6 +216,9 @@ func BenchmarkReplicas(b *testing.B) {
 		}
 	}
 	b.ReportMetric(0, "ns/op")
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "ratio")
+	b.Logf("the ratio of calls a second in each pair of rounds: %.2f", ratios)
 	for _, s := range sides {
 		s.calm.report(b, s.name+"calm-")
 		s.alone.report(b, s.name)
@@ -238,9 +241,6 @@ func BenchmarkReplicas(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(deadlocks, "deadlocks")
-	slices.Sort(ratios)
-	b.ReportMetric(ratios[len(ratios)/2], "ratio")
-	b.Logf("the ratio of calls a second in each pair of rounds: %.2f", ratios)
 }
 
 // many approves n requests at the same moment. many returns the time until all calls run.
