@@ -84,6 +84,8 @@ type Reader interface {
 	// TimersIn is like Timers, but lists only the timers of the given shares. If until is not zero, TimersIn lists only
 	// timers that are due at until or earlier.
 	TimersIn(shares Shares, kind TimerKind, until time.Time, limit int) ([]Timer, error)
+	// DueKinds returns those of the given kinds that have a timer in the given shares that is due at until or earlier.
+	DueKinds(shares Shares, kinds []TimerKind, until time.Time) ([]TimerKind, error)
 
 	Inbox(id string) (Inbox, error)
 	// Unhandled reports whether a kind has an unhandled inbox row that was received at or before the time.

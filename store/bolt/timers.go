@@ -62,6 +62,19 @@ func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.T
 	return out, nil
 }
 
+func (t reader) DueKinds(shares store.Shares, kinds []store.TimerKind, until time.Time) (due []store.TimerKind, err error) {
+	for _, kind := range kinds {
+		first, err := t.TimersIn(shares, kind, until, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(first) > 0 {
+			due = append(due, kind)
+		}
+	}
+	return due, nil
+}
+
 // isSet reports whether a row of timers matches the timer's row in timer_ref. If the two rows differ, the row of timers
 // counts as damaged. Without this check, lists of due timers would return the timer repeatedly, and no handler could
 // clear the timer.

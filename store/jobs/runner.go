@@ -143,6 +143,7 @@ func (r *Runner) Run(ctx context.Context, workers map[store.TimerKind]Worker, be
 	}
 	g.Go(func() error { return r.watchShares(ctx) })
 	g.Go(func() error { return r.watchClock(ctx) })
+	g.Go(func() error { return r.watchDue(ctx, workers) })
 	g.Go(func() error { return r.hear(ctx) })
 	for _, f := range beside {
 		g.Go(func() error { return f(ctx) })
@@ -251,11 +252,11 @@ func after(ctx context.Context, t time.Time) error {
 }
 
 // quiet reports whether the workers may rely on wake-ups. They may if a timer can become due only after a wake-up, or
-// because time passes. quiet is false if other replicas may set timers for this process, or if the clock was set
-// recently.
+// because time passes. quiet is false if the clock was set recently. If another replica sets a timer, its notice or
+// watchDue wakes the worker.
 func (r *Runner) quiet() bool {
 	set := r.clockSet.Load()
-	return store.IsAlone(r.Replica) && (set == nil || time.Since(*set) > time.Minute)
+	return set == nil || time.Since(*set) > time.Minute
 }
 
 // sayAgain is the minimum time between repeated log messages.

@@ -485,3 +485,22 @@ func TestNewsBeforeWakeUp(t *testing.T) {
 	}
 	f.want("first@0.0", "second@0.5")
 }
+
+// Another replica sets a timer, and its notice is lost. The runner finds the timer within a second. While no timer is
+// due, only the runner's common read of all kinds comes each second.
+func TestLostNotice(t *testing.T) {
+	t.Parallel()
+	reads := &slowReads{}
+	f := &fixture{over: func(s store.Store) store.Store { reads.Store = s; return reads }}
+	from := other{notices: sync.OnceValue(func() chan store.Notice { return make(chan store.Notice) })}
+	f.run(t, jobs.Options{Replica: from}, func(timer store.Timer) error {
+		if timer.Ref == "first" {
+			time.AfterFunc(1500*time.Millisecond, func() { f.set(at("second", "", 0)) })
+		}
+		return nil
+	}, time.Minute, at("first", "", 0))
+	f.want("first@0.0", "second@2.0")
+	if n := reads.n.Load(); n > 60+20 {
+		t.Errorf("the runner read the store %d times in a minute", n)
+	}
+}

@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"countersign/store"
@@ -96,6 +98,38 @@ func (r *Runner) watchClock(ctx context.Context) error {
 		}
 		if err := r.probeDisk(ctx); err != nil {
 			return err
+		}
+	}
+}
+
+// watchDue wakes the workers that have due timers, once a second. Other replicas may set timers for this process, and
+// their notices may be lost. watchDue reads the timers of all kinds together, so an idle replica costs the database only
+// a few statements a second.
+func (r *Runner) watchDue(ctx context.Context, workers map[store.TimerKind]Worker) error {
+	if store.IsAlone(r.Replica) {
+		return nil
+	}
+	kinds := slices.Collect(maps.Keys(workers))
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		var due []store.TimerKind
+		limited, cancel := context.WithTimeout(ctx, readWithin)
+		err := r.Store.View(limited, func(reader store.Reader) (err error) {
+			due, err = reader.DueKinds(r.Replica.Shares(), kinds, r.Now())
+			return err
+		})
+		cancel()
+		if err != nil { // the worker of each kind reads its timers, too, and handles errors
+			due = kinds
+		}
+		for _, kind := range due {
+			r.wake(kind)
 		}
 	}
 }

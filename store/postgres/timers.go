@@ -96,6 +96,23 @@ func (t reader) TimersIn(shares store.Shares, kind store.TimerKind, until time.T
 	return t.timers(kind, limit, "WHERE kind || '' = $1 AND due <= $2 AND share = ANY($3)", text(kind), moment(until), shareNumbers(shares))
 }
 
+func (t reader) DueKinds(shares store.Shares, kinds []store.TimerKind, until time.Time) (due []store.TimerKind, err error) {
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = text(kind)
+	}
+	// Without the LIMIT, the server might read all due timers for a join.
+	const each = "SELECT k.kind FROM unnest($1::text[]) k(kind) CROSS JOIN LATERAL" +
+		" (SELECT FROM timers t WHERE t.kind || '' = k.kind AND t.due <= $2 AND t.share = ANY($3) LIMIT 1) first"
+	err = t.run.query(on("timers"), rows(each, []any{names, moment(until), shareNumbers(shares)}, func(found pgx.Rows) error {
+		var kind string
+		err := found.Scan(&kind)
+		due = append(due, store.TimerKind(readText(kind)))
+		return err
+	}))
+	return due, err
+}
+
 // shareNumbers lists the shares of a set.
 func shareNumbers(shares store.Shares) []int16 {
 	list := []int16{}

@@ -272,6 +272,15 @@ func (m *memory) TimersIn(shares store.Shares, kind store.TimerKind, until time.
 	return list[:min(len(list), max(limit, 0))], err
 }
 
+func (m *memory) DueKinds(shares store.Shares, kinds []store.TimerKind, until time.Time) (due []store.TimerKind, err error) {
+	for _, kind := range kinds {
+		if first, _ := m.TimersIn(shares, kind, until, 1); len(first) > 0 {
+			due = append(due, kind)
+		}
+	}
+	return due, nil
+}
+
 func (m *memory) SetTimer(t store.Timer) error {
 	m.timers[timerKey{t.Kind, t.Ref}] = t
 	return nil

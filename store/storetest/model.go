@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -175,6 +176,11 @@ func readings() (all []reading) {
 		})
 		see(fmt.Sprint("conversations before ", when), func(r store.Reader) (any, error) { return r.ConversationsBefore(at(when), 3) })
 		see(fmt.Sprint("conversations since ", when), func(r store.Reader) (any, error) { return r.ConversationsSince(at(when), 3) })
+		see(fmt.Sprint("kinds due at ", when), func(r store.Reader) (any, error) {
+			due, err := r.DueKinds(store.AllShares, kinds, at(when))
+			slices.Sort(due)
+			return due, err
+		})
 		for _, kind := range inboxKinds {
 			see(fmt.Sprintf("%s unhandled at %d", kind, when), func(r store.Reader) (any, error) { return r.Unhandled(kind, at(when)) })
 		}

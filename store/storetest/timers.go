@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"countersign/approvers"
@@ -72,6 +73,23 @@ func timers(h *harness) {
 			in(store.AllShares, time.Time{}, 10, "c", "early", "a", "late"), in(store.AllShares, at(5), 10, "c", "early"), in(store.AllShares, at(5), 1, "c"),
 			in(store.AllShares, time.Time{}, 0), in(0, time.Time{}, 10),
 		)
+	})
+	h.view(func(r store.Reader) error {
+		var errs []error
+		for until, want := range map[int][]store.TimerKind{
+			-11: nil, -10: {store.TimerShowFirst}, 4: {store.TimerShow, store.TimerShowFirst}, 5: {store.TimerRun, store.TimerShow, store.TimerShowFirst},
+		} {
+			found, err := r.DueKinds(store.AllShares, []store.TimerKind{store.TimerRun, store.TimerShow, store.TimerShowFirst, store.TimerThink}, at(until))
+			slices.Sort(found)
+			h.same(fmt.Sprintf("the kinds that are due at %d µs", until), found, want)
+			errs = append(errs, err)
+		}
+		none, err := r.DueKinds(0, []store.TimerKind{store.TimerRun}, at(5))
+		h.same("the due kinds without shares", len(none), 0)
+		without := store.AllShares &^ store.Shares(0).With(store.Timer{Ref: "other"}.Share())
+		others, err2 := r.DueKinds(without, []store.TimerKind{store.TimerShow}, at(5))
+		h.same("the due kinds in other shares", len(others), 0)
+		return errors.Join(append(errs, err, err2)...)
 	})
 	// The store keeps the lane, the affinity and the number of tries of a timer. Setting the timer without these three
 	// values removes them.
