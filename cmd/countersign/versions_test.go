@@ -318,7 +318,9 @@ func (v *versions) inDatabase(server *pgserver.Server) {
 	}
 	programs := []string{v.older, v.newer}
 	v.run(func(ctx context.Context) {
-		replicas := []*process{v.start(ctx), v.start(ctx)}
+		replicas := []*process{v.start(ctx)}
+		v.awaitUp(replicas[0]) // in 0.1.0, two replicas that start at the same moment can both try to make the key
+		replicas = append(replicas, v.start(ctx))
 		for !is("SELECT EXISTS (SELECT FROM countersign.executions WHERE state = 'unknown')") {
 			v.disturb(replicas[0], "tool")
 			replicas = append(replicas[1:], v.start(ctx))
