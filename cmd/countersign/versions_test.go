@@ -44,8 +44,7 @@ const olderEnv = "COUNTERSIGN_OLDER"
 // then refuse the new tables.
 //
 // In a file, the newer program takes over the work of the older one. Then the older program starts again. It either
-// continues, or refuses the file and does not change it. If the older program has a gateway, other agents make calls over
-// the gateway.
+// continues, or refuses the file and does not change it.
 func TestOlderProgram(t *testing.T) {
 	testkit.SkipIfShort(t)
 	if os.Getenv(olderEnv) == "" {
@@ -108,32 +107,8 @@ func newVersions(t *testing.T, older, database string) *versions {
 		"OPENAI_BASE_URL="+c.conf.Base+"/v1", "OPENAI_API_KEY=witness", "OPENAI_MODEL="+scriptedmodel.DefaultModel,
 		"COUNTERSIGN_POLICY="+c.conf.Policy, "COUNTERSIGN_STORE="+address, "COUNTERSIGN_AUDIT_KEY="+c.conf.Audit.Key, "COUNTERSIGN_AUDIT_HEADS="+c.conf.Audit.Heads)
 	v.exits(cli.ExitDone, older, "tools", "pin", "--all", "--yes")
-	if database == "" {
-		v.offerOlderGateway(policy)
-	}
 	write(t, c.conf.Heard, nil)
 	return v
-}
-
-// offerOlderGateway adds other agents that use the gateway, if the older program has a gateway. The agents make their
-// calls in the ways that the older program offers.
-func (v *versions) offerOlderGateway(policy string) {
-	v.Helper()
-	write(v.T, v.conf.Policy, []byte(callersPolicy(policy)))
-	if code, _ := v.command(v.older, "check"); code != cli.ExitDone {
-		write(v.T, v.conf.Policy, []byte(policy))
-		return
-	}
-	v.offerGateway(viaDecide, viaExecute)
-	v.env = append(v.env, "COUNTERSIGN_GATEWAY_ADDR="+v.conf.Gateway)
-	bot := v.start(v.Context())
-	v.awaitUp(bot)
-	for path, via := range map[string]string{"/mcp": viaMCP, "/v1/hooks/claude-code": viaHook} {
-		if status, _ := get(v.T, "http://"+v.conf.Gateway+path); status != http.StatusNotFound {
-			v.ways = append(v.ways, via)
-		}
-	}
-	v.killed(bot)
 }
 
 // command runs a command of a program, and returns its exit code and its output.
