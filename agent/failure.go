@@ -99,6 +99,24 @@ func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 	return f
 }
 
+// refusesUsage reports whether an error says that the endpoint does not accept the field stream_options. The endpoint
+// then accepts the same request without the field.
+func refusesUsage(err error) bool {
+	var api *openai.APIError
+	var request *openai.RequestError
+	text := ""
+	switch {
+	case errors.As(err, &api):
+		text = api.Message
+		if api.Param != nil {
+			text += " " + *api.Param
+		}
+	case errors.As(err, &request):
+		text = string(request.Body)
+	}
+	return strings.Contains(text, "stream_options") || strings.Contains(text, "include_usage")
+}
+
 // meaning interprets a status, an error code and its message. Status 200 means that the error was sent in the middle of
 // a stream.
 func meaning(status int, code, text string) (c cause, worth bool) {

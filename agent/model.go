@@ -47,6 +47,8 @@ func (m Model) withDefaults() Model {
 type client struct {
 	Model
 	api *openai.Client
+	// noUsage is set when the endpoint has refused the request to send the number of tokens at the end of a stream.
+	noUsage atomic.Bool
 	// endpoint has the attributes that name the endpoint's address in spans.
 	endpoint []tracing.Attr
 	key      *atomic.Pointer[string] // the key that replaces Model.Key; nil: Model.Key is used
@@ -132,7 +134,15 @@ func (c *client) ask(ctx context.Context, r chatRequest, named func(string) stri
 	w := newWatch(ctx, c.Timeout, c.Idle)
 	defer w.stop()
 	n := &notes{alive: w.alive, added: r.added, reasons: r.reasons}
+	if !c.noUsage.Load() {
+		r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	}
 	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r.ChatCompletionRequest, write)
+	if r.StreamOptions != nil && refusesUsage(err) {
+		c.noUsage.Store(true)
+		r.StreamOptions = nil
+		a, err = c.read(context.WithValue(w.ctx, notesKey{}, n), w, r.ChatCompletionRequest, write)
+	}
 	if ctx.Err() != nil {
 		return reply{}, ctx.Err()
 	}

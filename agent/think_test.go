@@ -63,6 +63,47 @@ func TestThinkCosts(t *testing.T) {
 	}
 }
 
+// The agent asks the endpoint to count the tokens of a stream. If the endpoint refuses the field, the agent repeats the
+// request without the field, and leaves it out of later requests.
+func TestAsksForUsage(t *testing.T) {
+	answer := stream(delta(`{"content":"All right."}`, ""), end("stop"), "[DONE]")
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		want   []bool // for each request of two turns: whether the field is sent
+	}{
+		"accepted":            {want: []bool{true, true}},
+		"refused as OpenAI":   {400, `{"error":{"message":"Unknown parameter","param":"stream_options","type":"invalid_request_error"}}`, []bool{true, false, false}},
+		"refused as a list":   {422, `{"detail":[{"loc":["body","stream_options"],"msg":"extra fields not permitted"}]}`, []bool{true, false, false}},
+		"refused as an event": {200, `{"error":{"message":"include_usage is not supported","code":400}}`, []bool{true, false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent []bool
+			d := &fakeWorkflow{brief: asked("Refund A")}
+			a := newAgent(d, tripper(func(r *http.Request) (*http.Response, error) {
+				raw, err := io.ReadAll(r.Body)
+				if err != nil {
+					return nil, err
+				}
+				asks := strings.Contains(string(raw), `"stream_options":{"include_usage":true}`)
+				sent = append(sent, asks)
+				if asks && tt.body != "" {
+					return answers(tt.status, http.Header{"Content-Type": {"application/json"}}, strings.NewReader(tt.body))(r)
+				}
+				return answers(200, nil, strings.NewReader(answer))(r)
+			}))
+			for range 2 {
+				if err := a.Think(t.Context(), timer); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(sent, tt.want) || len(d.answers) != 2 {
+				t.Errorf("the field was sent: %v, want %v; answers %q", sent, tt.want, d.answers)
+			}
+		})
+	}
+}
+
 // The request contains the agent's model, the agent's prompt, and the agent's tools in a stable order.
 func TestThinkAsks(t *testing.T) {
 	strict := strictModel()

@@ -34,6 +34,7 @@ const (
 	DeniedInvalidArgs  Code = "invalid_args"   // the tool would not accept the edited arguments
 	DeniedNoReason     Code = "reason_missing" // a reason or a text is required
 	DeniedGroup        Code = "group"          // the person is not in the user group that the stage asks for
+	DeniedUnnamed      Code = "group_unnamed"  // Slack refuses to name the members of a user group that could give the authority; Detail is the group
 	DeniedNotPeer      Code = "not_a_peer"     // the colleague lacks the authority that the stage needs
 	DeniedAsked        Code = "asked_already"  // the colleague was asked before, or has decided
 	DeniedTyped        Code = "not_typed"      // the person did not type the required value

@@ -27,7 +27,8 @@ type (
 	DecisionsFell struct{ Of []PersonID }
 
 	// PlanChanged means that a new policy changed the request's stages or risk, or made an approval invalid.
-	PlanChanged struct{}
+	// Restarted reports whether the stages started again, so that the earlier decisions no longer count.
+	PlanChanged struct{ Restarted bool }
 
 	// LeadsLeft means that roles were removed from the stage. Escalation had added these roles as leads, but under
 	// the new policy, they are not leads of the stage's roles.

@@ -19,6 +19,10 @@ func events(list []approvers.Event) string {
 			name += " " + string(e.Decision.Kind)
 		case approvers.DecisionsFell:
 			name += fmt.Sprint(" ", len(e.Of))
+		case approvers.PlanChanged:
+			if e.Restarted {
+				name += " restarted"
+			}
 		case approvers.StageStarted:
 			name += fmt.Sprintf(" %s %d→%d", e.Why, e.From, e.Stage)
 		case approvers.RequestClosed:
@@ -111,7 +115,7 @@ func TestNetEvents(t *testing.T) {
 		{"an edit, then the next stage", approvers.Pending, []approvers.Event{edited, passed}, "StageStarted edited 1→1"},
 		{"a stage that was passed", approvers.Approved, []approvers.Event{edited, approvers.RequestApproved{}}, "RequestApproved"},
 		{"an edit after a new plan", approvers.Pending, []approvers.Event{approvers.PlanChanged{}, replaced, approvers.ArgsEdited{}, edited}, "ArgsEdited, StageStarted edited 1→0"},
-		{"a new plan", approvers.Pending, []approvers.Event{approvers.PlanChanged{}, replaced}, "PlanChanged, StageStarted replaced 1→0"},
+		{"a new plan", approvers.Pending, []approvers.Event{approvers.PlanChanged{Restarted: true}, replaced}, "PlanChanged restarted, StageStarted replaced 1→0"},
 	} {
 		if got := events(approvers.Request{State: tt.state}.NetEvents(tt.events)); got != tt.want {
 			t.Errorf("%s: %s; want %s", tt.name, got, tt.want)

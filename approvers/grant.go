@@ -95,7 +95,7 @@ func (g Grant) Revoke(in DecisionContext, who Identity) (Grant, *Denied) {
 		return g, &Denied{Code: code}
 	}
 	if role, ok := in.Policy.Role(g.Role); who.ID != g.By && (!ok || !role.Holds(who)) {
-		return g, &Denied{Code: DeniedNotMember, Role: g.Role}
+		return g, role.denyMember(who, &Denied{Code: DeniedNotMember, Role: g.Role})
 	}
 	return g.close(GrantRevoked, who.ID, who.Name, in.Now), nil
 }
@@ -370,7 +370,7 @@ func (g Grant) answerable(in DecisionContext, m Action) *Denied {
 		return &Denied{Code: code}
 	}
 	if role, ok := in.Policy.Role(g.OfferedTo); !ok || !role.Holds(m.Who) {
-		return &Denied{Code: DeniedNotMember, Role: g.OfferedTo}
+		return role.denyMember(m.Who, &Denied{Code: DeniedNotMember, Role: g.OfferedTo})
 	}
 	return nil
 }

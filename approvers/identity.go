@@ -1,6 +1,9 @@
 package approvers
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // PersonID identifies a person by workspace and user: "T0001/U0002". The operator at the command line is
 // "operator:LOGIN". A caller is "caller:NAME".
@@ -41,6 +44,7 @@ type Identity struct {
 	Name    string
 	Email   string   // in lower case; empty if the address is unknown, or if the policy does not accept it as identification
 	Groups  []string // ids and handles of those of the person's user groups that the policy names
+	Unnamed []string // ids and handles of the policy's user groups whose members Slack refuses to name; they give no authority
 	Deleted bool     // deactivated account
 	Guest   bool     // single- or multi-channel guest
 	Foreign bool     // unknown to the workspace, or from another workspace or enterprise
@@ -84,6 +88,26 @@ func (r Role) Holds(who Identity) bool {
 		}
 	}
 	return false
+}
+
+// denyMember returns the denial for a person who is not known as a member of the role: another denial if Slack refuses
+// to name the members of one of the role's user groups, and otherwise the given denial.
+func (r Role) denyMember(who Identity, denied *Denied) *Denied {
+	for _, group := range r.Groups() {
+		if slices.Contains(who.Unnamed, group) {
+			return &Denied{Code: DeniedUnnamed, Role: denied.Role, Detail: group}
+		}
+	}
+	return denied
+}
+
+// denyGroup returns the denial for a person who is not known as a member of the stage's user group. title is the
+// stage's name.
+func (s Stage) denyGroup(who Identity, title string) *Denied {
+	if slices.Contains(who.Unnamed, s.Group) {
+		return &Denied{Code: DeniedUnnamed, Role: title, Detail: s.Group}
+	}
+	return &Denied{Code: DeniedGroup, Role: title}
 }
 
 // names reports whether a person may be a member of the role, according to the policy alone. If the policy names

@@ -38,7 +38,7 @@ func (r Request) Peer(p *Policy, who Identity) (Role, *Denied) {
 	}
 	stage := r.stage()
 	if stage.Group != "" && !slices.Contains(who.Groups, stage.Group) {
-		return Role{}, &Denied{Code: DeniedGroup, Role: r.title(p)}
+		return Role{}, stage.denyGroup(who, r.title(p))
 	}
 	need := p.lowestCeiling(stage)
 	if r.last() {

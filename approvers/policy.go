@@ -576,10 +576,13 @@ func (p *Policy) MayPause(who Identity) *Denied {
 	if code := who.trouble(); code != "" {
 		return &Denied{Code: code}
 	}
+	denied := &Denied{Code: DeniedNoPause}
 	for _, name := range p.PausedBy {
-		if role, ok := p.Role(name); ok && role.Holds(who) {
+		role, ok := p.Role(name)
+		if ok && role.Holds(who) {
 			return nil
 		}
+		denied = role.denyMember(who, denied)
 	}
-	return &Denied{Code: DeniedNoPause}
+	return denied
 }

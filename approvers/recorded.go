@@ -13,6 +13,10 @@ const (
 	FactValidApprovals = "standing" // the people whose approvals count, in order
 )
 
+// FactRestarted is a fact of a record "replanned". It is "true" if the stages started again with the new plan, and
+// "false" if they did not. Records of older versions do not have this fact.
+const FactRestarted = "restarted"
+
 // FactRules is the fact with the ids of the rules that matched a call, separated by commas. If no rule matched, the
 // value of the fact is empty. If the tool has no rules, a record does not have the fact.
 const FactRules = "rules"

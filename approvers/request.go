@@ -262,9 +262,11 @@ func (r Request) Authority(p *Policy, who Identity) (Role, *Denied) {
 		role, ok := p.Role(name)
 		own := i <= len(stage.Or)
 		switch {
-		case !ok || !role.Holds(who):
+		case !ok:
+		case !role.Holds(who):
+			denied = role.denyMember(who, denied)
 		case own && stage.Group != "" && !slices.Contains(who.Groups, stage.Group):
-			denied = &Denied{Code: DeniedGroup, Role: stage.Title(p)}
+			denied = stage.denyGroup(who, stage.Title(p))
 		case !role.Covers(r.Tool):
 			denied = &Denied{Code: DeniedTool, Role: role.Title}
 		case r.last() && role.MaxRisk < r.Plan.Risk:

@@ -67,6 +67,11 @@ func TestStageOfAGroup(t *testing.T) {
 		if denied.Role != "@emea (Finance Director)" {
 			t.Errorf("told to ask %q", denied.Role)
 		}
+		unnamed := onFin1
+		unnamed.Unnamed = []string{"emea"} // Slack does not say who is in the group
+		if _, _, denied := r.Approve(deciding(p, start), actionBy(r, unnamed, start)); denied == nil || denied.Code != approvers.DeniedUnnamed || denied.Detail != "emea" {
+			t.Errorf("without the members of the group: %+v", denied)
+		}
 		_, _, denied = r.Approve(deciding(p, start), actionBy(r, in(bystander, "emea"), start)) // the group alone gives no authority
 		wantDenied(t, denied, approvers.DeniedNotMember)
 		if r = mustApprove(t, p, r, in(onFin1, "apac", "emea"), start); r.ClosedRole != "finance-director" {

@@ -37,7 +37,7 @@ func (r Request) Refresh(in DecisionContext, args map[string]any) (Request, []Ev
 		r, events := r.restart()
 		r.Plan = plan
 		r, started := r.keepHanded(was.Plan.Stages).begin(in, StageReplaced, was)
-		return r, append(append([]Event{PlanChanged{}}, events...), started)
+		return r, append(append([]Event{PlanChanged{Restarted: true}}, events...), started)
 	}
 	var events []Event
 	if !slices.EqualFunc(plan.Stages, r.Plan.Stages, Stage.Equal) {

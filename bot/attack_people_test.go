@@ -102,7 +102,7 @@ func wrongPeople() []attack {
 			s.restore = func() { s.tap.answering("users.info", nil); s.bot.users.Forget() }
 			return t, "U0002", s.send(t.press("U0002", control.ActApprove))
 		}},
-		{"the user groups can't be read", approvers.DeniedUnidentified, "Slack could not tell who clicked", func(s *attackHarness) (target, string, string) {
+		{"a member of a user group that Slack does not name", approvers.DeniedUnnamed, "who is in the user group @support", func(s *attackHarness) (target, string, string) {
 			t := s.address()
 			s.tap.answering("usergroups.list", func(url.Values) string { return `{"ok":false,"error":"missing_scope"}` })
 			s.bot.users.Forget()

@@ -16,7 +16,6 @@ import (
 // whom it invites or reminds.
 type Availability struct {
 	*core
-	identities  *Identities
 	permissions *Permissions
 	replicas    *Replicas
 }
@@ -120,7 +119,7 @@ func (b *Availability) groupChanged(ctx context.Context, row store.Inbox, e even
 func (b *Availability) accountChanged(ctx context.Context, row store.Inbox, e event) error {
 	b.replicas.invalidate(e)
 	policy := b.Views.Policy()
-	who, err := b.identities.member(ctx, e.userID(), policy)
+	who, err := b.users.Identify(ctx, e.userID(), groupsOf(policy), false)
 	if err != nil {
 		return err
 	}
@@ -185,7 +184,7 @@ const (
 // person.
 func (b *Availability) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
 	r := stage.Request
-	who, err := b.users.Clicker(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)
+	who, err := b.users.Approver(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)
 	if err != nil {
 		return approvers.Presence{}, err
 	}

@@ -118,7 +118,7 @@ func (b *Bot) assemble() {
 
 	// The parts that ask Slack about people and channels.
 	identities := newIdentities(k)
-	availability := &Availability{core: k, identities: identities, permissions: permissions, replicas: b.Replicas}
+	availability := &Availability{core: k, permissions: permissions, replicas: b.Replicas}
 	access := &channelAccess{core: k, permissions: permissions}
 	ephemeral := &ephemeral{core: k, identities: identities}
 	pending := &pendingItems{core: k, identities: identities, permissions: permissions}

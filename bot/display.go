@@ -255,10 +255,10 @@ func (b *Display) show(ctx context.Context, vm view.Model) error { //nolint:cycl
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	channel, ts, d, err := b.posts.post(ctx, s, d, at, sent)
+	shown, d, err := b.posts.post(ctx, s, d, at, sent)
 	if strings.HasPrefix(s.To, store.ToUser) && slackapi.IsChannelLost(slackapi.ErrorCode(err)) { // Slack has given the direct messages another channel
 		if at, err = b.destinationOf(ctx, vm, true); err == nil {
-			channel, ts, d, err = b.posts.post(ctx, s, d, at, nil)
+			shown, d, err = b.posts.post(ctx, s, d, at, nil)
 		}
 	}
 	if s.TS != "" && isFixed(ctx, s, err) {
@@ -267,8 +267,7 @@ func (b *Display) show(ctx context.Context, vm view.Model) error { //nolint:cycl
 	if err != nil {
 		return err
 	}
-	s.Channel, s.TS = channel, ts
-	return b.recordShown(ctx, s, d, began)
+	return b.recordShown(ctx, shown, d, began)
 }
 
 // recordShown records an outbox message as Slack shows it.

@@ -351,7 +351,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 		}
 		return err
 	}
-	channel, ts, _, err := w.b.posts.post(ctx, w.s, d, destination{w.conv.Channel, w.conv.Thread}, nil)
+	shown, _, err := w.b.posts.post(ctx, w.s, d, destination{w.conv.Channel, w.conv.Thread}, nil)
 	switch {
 	case err == nil:
 	case slackapi.IsNotSent(err) && slackapi.ErrorCode(err) == "":
@@ -359,7 +359,7 @@ func (w *streamWriter) change(ctx context.Context, text string) error {
 	default: // if Slack posted the message, the bot finds it by the outbox message's id when it shows the answer
 		return errNoUse
 	}
-	w.s.Channel, w.s.TS = channel, ts
+	w.s = shown
 	if err := w.record(ctx, text[:next]); err != nil {
 		return err
 	}

@@ -149,13 +149,18 @@ func (b *formOpener) open(ctx context.Context, f formClick) error {
 	case unknown != nil:
 		return b.outcomes.refuseUnknown(ctx, d, to, click, target, unknown)
 	case no != nil:
-		redraw := ""
-		if no.Code == approvers.DeniedStage && target.Message.Kind != store.OutboxHome {
-			redraw = target.Message.ID
-		}
-		return b.Requests.Refuse(ctx, click, no, redraw, target.Token.Ref)
+		return b.Requests.Refuse(ctx, click, no, outdatedCard(target), target.Token.Ref)
 	}
-	return b.Intake.Done(ctx, click.Inbox, "")
+	return b.Outbox.Looked(ctx, click, outdatedCard(target))
+}
+
+// outdatedCard returns the id of the clicked outbox message if it must be rendered again, because it shows an earlier
+// stage or plan of a pending request. Otherwise outdatedCard returns "". The bot updates Home tabs without a click.
+func outdatedCard(target form.ClickTarget) string {
+	if target.Message.Kind == store.OutboxHome || target.Request == nil || target.Request.State != approvers.Pending || target.Outdated() == nil {
+		return ""
+	}
+	return target.Message.ID
 }
 
 // readAbout reads the additional data that Details… shows about a request.

@@ -185,6 +185,24 @@ func TestDetailsGrantNothing(t *testing.T) {
 	}
 }
 
+// After a click on Details… of a version of a card that shows an earlier plan, the bot sends the card again. The click
+// is not recorded as a refused attempt.
+func TestDetailsOfAnotherStage(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	r, old := h.asked("C0002", card), h.buttonOn("C0002", card, control.ActArguments)
+	h.isShownAgain(store.OutboxCard, r.ID, func() { h.escalatesAfter(time.Hour) })
+	h.quiet()
+	h.isShownAgain(store.OutboxCard, r.ID, func() {
+		h.delivers("old", click{"U0002", "T0001", "C0002", card.TS, control.ActArguments, old.String()})
+	})
+	if denied := h.denials(r.ID); len(denied) != 0 {
+		t.Errorf("a click is recorded as refused: %v", denied)
+	}
+}
+
 func toolIndex(p *approvers.Policy, name string) int {
 	for i, t := range p.Tools {
 		if t.Name == name {

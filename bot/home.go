@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -72,11 +73,15 @@ func (b *homeTabs) show(ctx context.Context, vm view.Model) error {
 	v := wording.View{Model: vm, WorkspaceURL: me.URL, Reader: b.identities.reader(ctx, user)}
 	still := v
 	still.Message.Posts = 0
-	_, same, err := render.DrawHome(still, *tab)
+	drawn, same, err := render.DrawHome(still, *tab)
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(same)
+	shows, err := json.Marshal(drawn.Shows) // a decision needs the stage that was shown, also if the tab looks the same
+	if err != nil {
+		return fmt.Errorf("encode the requests on a Home tab: %w", err)
+	}
+	sum := sha256.Sum256(append(same, shows...))
 	looks := hex.EncodeToString(sum[:])
 	if s.TS != "" && looks == s.Home.ViewHash {
 		return b.Homes.Unchanged(ctx, s)

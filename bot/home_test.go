@@ -99,6 +99,59 @@ func TestHomeApproves(t *testing.T) {
 	h.wantShown(r.ID)
 }
 
+// If a new policy changes a stage in a way that a Home tab does not show, the bot sends the tab again. The buttons of
+// the new version work.
+func TestHomeOfAnotherStage(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.says("sam", "#support", refundCall)
+	r := h.asked("C0002", h.finds("teo", "#support-approvals", "", "Waits for Team Lead"))
+	h.looks("teo", "Waits for you: 1")
+	h.isShownAgain(store.OutboxHome, store.HomeRef("U0002"), func() { h.escalatesAfter(time.Hour) })
+	h.clicksHome("teo", r.ID, control.ActReject)
+	if out := h.submits("teo", h.opened("teo", control.ActReject), map[string]any{control.FieldReason: "not this one"}); out["ok"] != true {
+		t.Fatal(out)
+	}
+	h.finds("teo", "#support-approvals", "", "Rejected by", "not this one")
+}
+
+// escalatesAfter puts a policy into force that changes the stage of refunds. Neither a card nor a Home tab shows the
+// change.
+func (h *harness) escalatesAfter(d time.Duration) {
+	h.t.Helper()
+	p := bottest.Policy()
+	p.Hash = "escalates after " + d.String()
+	p.Tools[toolIndex(p, "issue_refund")].Stages = []approvers.Stage{{Approver: "team-lead", Quorum: 1, EscalateAfter: d}}
+	h.setPolicy(p)
+	if err := h.workflow.Requests.Reevaluate(context.Background()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// isShownAgain calls do, and then waits until the store has a new version of an outbox message.
+func (h *harness) isShownAgain(kind store.OutboxKind, ref string, do func()) {
+	h.t.Helper()
+	posts := func() (n uint64) {
+		err := h.store.View(context.Background(), func(r store.Reader) error {
+			list, err := r.OutboxMessagesOf(ref)
+			for _, s := range list {
+				if s.Kind == kind {
+					n = s.Posts
+				}
+			}
+			return err
+		})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return n
+	}
+	var before uint64
+	h.until("the message is recorded", func() bool { before = posts(); return before > 0 })
+	do()
+	h.until("the message is sent again", func() bool { return posts() > before })
+}
+
 // wantShown checks that a rendering with the same digest was recorded before each decision about a request.
 func (h *harness) wantShown(request string) {
 	h.t.Helper()

@@ -112,14 +112,14 @@ func (b *Identities) namer(ctx context.Context) func(user string) string {
 	}
 }
 
-// member returns a person's identity. The identity includes those of the person's user groups that the policy's roles
+// member returns the identity of a person who acts. The identity includes those of the person's user groups that the policy's roles
 // name.
 func (b *Identities) member(ctx context.Context, user string, p *approvers.Policy) (approvers.Identity, error) {
 	var groups []string
 	for _, role := range p.Approvers {
 		groups = append(groups, role.Groups()...)
 	}
-	return b.users.Identify(ctx, user, groups, false)
+	return b.users.IdentifyActor(ctx, user, groups, false)
 }
 
 // authority looks up the person who clicked. The identity includes the user groups that can give authority over the
@@ -160,7 +160,7 @@ func (b *Identities) pauser(ctx context.Context, user string, p *approvers.Polic
 		role, _ := p.Role(name)
 		groups = append(groups, role.Groups()...)
 	}
-	return b.users.Identify(ctx, user, groups, true)
+	return b.users.IdentifyActor(ctx, user, groups, true)
 }
 
 // identifyQuickly identifies a person while Slack waits for an acknowledgement. The result is used only for early
@@ -180,5 +180,5 @@ const lookUpWait = time.Second
 func (b *Identities) GrantOwner(ctx context.Context, g approvers.Grant) (approvers.Identity, error) {
 	policy := b.Views.Policy()
 	tool, _ := policy.Tool(g.Tool, g.Agent)
-	return b.users.Clicker(ctx, g.By.User(), policy, g.Tool, tool.Risk, &approvers.Request{Agent: g.Agent})
+	return b.users.Approver(ctx, g.By.User(), policy, g.Tool, tool.Risk, &approvers.Request{Agent: g.Agent})
 }

@@ -51,7 +51,7 @@ func (b *Inbox) Handle(ctx context.Context, t store.Timer) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			b.Log.ErrorContext(ctx, "handling a delivery panicked", "inbox", t.Ref, "panic", p, "stack", string(debug.Stack()))
-			err = b.setAside(ctx, t, "handling it panicked", fmt.Errorf("panic: %v", p))
+			err = b.giveUp(ctx, t, "handling it panicked", fmt.Errorf("panic: %v", p))
 		}
 	}()
 	if n := b.Intake.Deadly(row.ID); n > 0 {
@@ -72,7 +72,7 @@ func (b *Inbox) Handle(ctx context.Context, t store.Timer) (err error) {
 	case errors.Is(err, errPayload), errors.Is(err, control.ErrButtonToken):
 		return b.setAside(ctx, t, redact.Error(err), err)
 	case t.Tries >= maxTries && !slackapi.IsPutOff(err):
-		return b.setAside(ctx, t, "it failed too often", err)
+		return b.giveUp(ctx, t, "it failed too often", err)
 	}
 	return err
 }
@@ -187,10 +187,20 @@ func senderOf(row store.Inbox) (to ephemeralReply) {
 	return to
 }
 
-// setAside gives up a delivery: it marks the delivery as handled, with a note that says why.
+// setAside sets a delivery aside that the bot does not understand: it marks the delivery as handled, with a note that
+// says why.
 func (b *Inbox) setAside(ctx context.Context, t store.Timer, note string, cause error) error {
+	return b.end(ctx, t, note, cause, b.Intake.Done)
+}
+
+// giveUp sets a delivery aside that the bot could not handle. giveUp also tells the operators.
+func (b *Inbox) giveUp(ctx context.Context, t store.Timer, note string, cause error) error {
+	return b.end(ctx, t, note, cause, b.Intake.GiveUp)
+}
+
+func (b *Inbox) end(ctx context.Context, t store.Timer, note string, cause error, settle func(ctx context.Context, inbox, note string) error) error {
 	b.Log.ErrorContext(ctx, "a delivery was set aside", "inbox", t.Ref, "tries", t.Tries, "why", note, "error", cause)
-	err := b.Intake.Done(ctx, t.Ref, note)
+	err := settle(ctx, t.Ref, note)
 	if errors.Is(err, workflow.ErrHandled) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

@@ -27,16 +27,18 @@ func (b *Leftovers) Delete(ctx context.Context, t store.Timer) error {
 		if l.Next.After(b.Now()) || len(tried) == mostDeleted {
 			continue
 		}
-		_, _, err := b.api.DeleteMessageContext(ctx, l.Channel, l.TS)
 		refused := ""
-		switch {
-		case err == nil, slackapi.IsMessageLost(slackapi.ErrorCode(err)):
-		case slackapi.IsRefused(err), slackapi.IsUnusable(err):
-			refused = slackapi.Explain(err)
-		default:
-			return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
+		for _, ts := range l.Delete {
+			_, _, err := b.api.DeleteMessageContext(ctx, l.Channel, ts)
+			switch {
+			case err == nil, slackapi.IsMessageLost(slackapi.ErrorCode(err)):
+			case slackapi.IsRefused(err), slackapi.IsUnusable(err):
+				refused = slackapi.Explain(err)
+			default:
+				return fmt.Errorf("chat.delete: %w", slackapi.WithDelay(err))
+			}
 		}
-		tried = append(tried, workflow.TriedDeletion{Leftover: l, Refused: refused})
+		tried = append(tried, workflow.TriedDeletion{Leftover: l.Leftover, Refused: refused})
 	}
 	return b.Outbox.TriedLeftovers(ctx, t.Ref, tried)
 }

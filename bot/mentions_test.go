@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"countersign/approvers"
 	"countersign/bot/render/control"
+	"countersign/internal/demo/workspace"
 )
 
 // A card in a channel mentions the members of its role by their names in the policy. The card does not mention a member
@@ -26,6 +28,31 @@ func TestCardCallsItsRole(t *testing.T) {
 	if done := h.finds("ada", "#support-approvals", "", "Approved by"); strings.Contains(done.Text, "subteam") {
 		t.Errorf("a decided card still calls its role:\n%s", done.Text)
 	}
+}
+
+// If Slack refuses to name the members of user groups, the members of a role that the policy names by id can still
+// decide. A member of the group is refused, and the reply names the group.
+func TestDecisionWithoutUserGroups(t *testing.T) {
+	t.Parallel()
+	tap := new(recordingTransport)
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
+	for _, method := range []string{"usergroups.list", "usergroups.users.list"} {
+		tap.answering(method, func(url.Values) string { return `{"ok":false,"error":"missing_scope"}` })
+	}
+	email := "priya@elsewhere.example" // with her own address, Priya has the role without the group
+	if err := h.slack.ChangeUser("U0101", workspace.UserChange{Email: &email}); err != nil {
+		t.Fatal(err)
+	}
+	h.says("sam", "#support", `@bot call update_shipping_address {"order_id":"ORD-123"}`)
+	card := h.finds("ada", "#support-approvals", "", "Waits for Support Agent")
+	r := h.asked("C0002", card)
+	h.clicks("priya", "#support-approvals", card, control.ActApprove)
+	h.answered("priya", "#support-approvals", "who is in the user group @support")
+	if got := h.denials(r.ID); len(got) != 1 || !strings.HasPrefix(got[0], string(approvers.DeniedUnnamed)+" ") {
+		t.Errorf("the denials are %q", got)
+	}
+	h.clicks("ada", "#support-approvals", card, control.ActApprove)
+	h.finds("ada", "#support-approvals", "", "Approved by")
 }
 
 // In an enterprise, the policy may name a person by the id in the workspace, and the person's absence has the id in the

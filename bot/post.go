@@ -91,17 +91,19 @@ func (b *posts) update(ctx context.Context, s store.OutboxMessage, d block.Rende
 
 // post posts those Slack messages of an outbox message that are not in Slack yet. The parameter "there" has the
 // timestamps of the messages that are in Slack, by part. If the first message is in Slack, post updates it, because it
-// shows an earlier state. post returns the channel and the timestamp of the first message, and the outbox message with
-// the content that Slack accepted.
-func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendered, at destination, there map[int]string) (channel, ts string, _ block.Rendered, err error) {
+// shows an earlier state. post returns s with the channel and the timestamps of the messages, and the content that Slack
+// accepted.
+func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendered, at destination, there map[int]string) (_ store.OutboxMessage, _ block.Rendered, err error) {
+	s.Parts = nil
 	for part := range d.Messages {
 		if found, ok := there[part]; ok {
-			if part == 0 {
-				s.Channel, s.TS = at.channel, found
-				channel, ts = at.channel, found
-				if d, err = b.update(ctx, s, d); err != nil {
-					return "", "", d, err
-				}
+			if part > 0 {
+				s.Parts = append(s.Parts, found)
+				continue
+			}
+			s.Channel, s.TS = at.channel, found
+			if d, err = b.update(ctx, s, d); err != nil {
+				return s, d, err
 			}
 			continue
 		}
@@ -126,20 +128,22 @@ func (b *posts) post(ctx context.Context, s store.OutboxMessage, d block.Rendere
 			b.unconfirmed.underWay(s.ID)
 		}
 		if err != nil {
-			return "", "", d, fmt.Errorf("chat.postMessage: %w", slackapi.WithDelay(err))
+			return s, d, fmt.Errorf("chat.postMessage: %w", slackapi.WithDelay(err))
 		}
 		if outside {
 			if in, err := b.isInThread(ctx, at, posted); err != nil {
-				return "", "", d, err
+				return s, d, err
 			} else if !in {
-				return "", "", d, b.takeBack(ctx, s, postedIn, posted)
+				return s, d, b.takeBack(ctx, s, postedIn, posted)
 			}
 		}
 		if d = shown; part == 0 {
-			channel, ts = postedIn, posted
+			s.Channel, s.TS = postedIn, posted
+		} else {
+			s.Parts = append(s.Parts, posted)
 		}
 	}
-	return channel, ts, d, nil
+	return s, d, nil
 }
 
 // isInThread reports whether Slack shows a message in a thread. If Slack refuses to show the thread, the result is

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -149,19 +150,27 @@ func TestOneFileIsRefused(t *testing.T) {
 	}
 }
 
-// A long answer arrives complete, in several messages.
+// A long answer arrives complete, in several messages. The store has the ts of each message.
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(h *harness) { h.answer = strings.Repeat("All of this has to arrive.\n\n", 700) + "The end." })
 	root := h.says("sam", "#support", "@bot tell me everything")
 	h.finds("sam", "#support", root, "The end.")
 	n := 0
+	var parts []string
 	for _, p := range h.sees("sam", "#support", root) {
-		n += strings.Count(p.raw, `"text":"All of this has to arrive."`)
+		if in := strings.Count(p.raw, `"text":"All of this has to arrive."`); in > 0 {
+			n += in
+			parts = append(parts, p.TS)
+		}
 	}
-	if n != 700 {
-		t.Errorf("%d of 700 sentences arrived", n)
+	if n != 700 || len(parts) < 2 {
+		t.Fatalf("%d of 700 sentences arrived, in the messages %v", n, parts)
 	}
+	h.until("the messages are recorded", func() bool {
+		s, _, err := h.workflow.Views.Delivery(t.Context(), "C0001", parts[0])
+		return err == nil && slices.Equal(s.Parts, parts[1:])
+	})
 }
 
 // Deliveries that arrive twice, late, or through another socket change nothing. Slack repeats a delivery that failed.

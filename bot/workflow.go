@@ -46,6 +46,7 @@ type Intake interface {
 	Defer(ctx context.Context, inbox, cause string) (fresh bool, err error)
 	Deadly(inbox string) int
 	Abandon(ctx context.Context, inbox, user string) error
+	GiveUp(ctx context.Context, inbox, note string) error
 	ReceiveMessage(ctx context.Context, u workflow.IncomingMessage) (workflow.MessageResult, error)
 	Deleted(ctx context.Context, x workflow.Deletion) error
 	ThreadGone(ctx context.Context, conversation string) error
@@ -134,6 +135,7 @@ type Outbox interface {
 	RepostLost(ctx context.Context, messages []store.OutboxMessage) (n int, err error)
 	RetryUnreached(ctx context.Context) error
 	Viewed(ctx context.Context, v workflow.Viewing) (rendering string, err error)
+	Looked(ctx context.Context, c workflow.Click, redraw string) error
 	Refused(ctx context.Context, refusal settings.Refusal) error
 }
 
@@ -182,7 +184,7 @@ type Views interface {
 	Delivery(ctx context.Context, channel, ts string) (s store.OutboxMessage, shown store.Rendering, err error)
 	Rendering(ctx context.Context, message string, post uint64) (shown store.Rendering, err error)
 	StepOf(ctx context.Context, call string) (message string, err error)
-	Leftovers(ctx context.Context, message string) (list []store.Leftover, err error)
+	Leftovers(ctx context.Context, message string) (list []view.Deletion, err error)
 	Untold(ctx context.Context, turn string) (steps []store.OutboxMessage, err error)
 	HasViewed(ctx context.Context, request string, who approvers.PersonID, body []byte) (rendering string, yes bool, err error)
 }

@@ -36,6 +36,7 @@ type CallerRequest struct {
 	Body        string           `json:"body"`    // SHA-256 of the request's body in hex; a repeated request must have the same body
 	Summary     string           `json:"summary,omitempty"`
 	ClientState string           `json:"state,omitempty"` // a text from the caller; each answer to the caller contains the text unchanged
+	Run         string           `json:"run,omitempty"`   // of a conversation that only refers to a request: the run that it refers to
 	Told        string           `json:"told,omitempty"`  // the last change that the caller's webhook was told; see view.Change
 
 	// Repeatable marks a request that the caller sent without an idempotency key. Until the result is delivered, an

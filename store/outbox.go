@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // OutboxKind says what an outbox message shows. The kind decides which function renders the message.
 type OutboxKind string
@@ -112,6 +115,7 @@ type OutboxMessage struct {
 	Hash          string      `json:"hash,omitempty"`      // hash of the rendering that Slack shows
 	Channel       string      `json:"channel,omitempty"`   // id of the channel in which Slack shows the message
 	TS            string      `json:"ts,omitempty"`        // ts of the Slack message; kept after the message was lost
+	Parts         []string    `json:"parts,omitempty"`     // ts of the further Slack messages of a long answer, in their order; empty: there are none, or an earlier program posted them
 	ReplacedTS    string      `json:"old,omitempty"`       // ts of an earlier Slack message, which can no longer be edited and must be deleted
 	Round         uint64      `json:"round,omitempty"`     // how often the message was lost or replaced. The metadata has this number, so that a search skips lost messages
 	RepostIfLost  bool        `json:"insist,omitempty"`    // if the bot finds that the message is lost, the bot posts it again immediately
@@ -133,10 +137,11 @@ type OutboxMessage struct {
 type Leftover struct {
 	Channel string    `json:"channel"`
 	TS      string    `json:"ts"`
-	Since   time.Time `json:"since"`          // when Slack first refused the deletion; for a late post, when it was posted
-	Next    time.Time `json:"next"`           // when the bot repeats the deletion
-	Late    bool      `json:"late,omitempty"` // the replica that posted the message had already lost the outbox message to another replica
-	Cause   string    `json:"cause"`          // Slack's last reason for the refusal; for a late post, the reason for the deletion
+	Since   time.Time `json:"since"`           // when Slack first refused the deletion; for a late post, when it was posted
+	Next    time.Time `json:"next"`            // when the bot repeats the deletion
+	Late    bool      `json:"late,omitempty"`  // the replica that posted the message had already lost the outbox message to another replica
+	Cause   string    `json:"cause"`           // Slack's last reason for the refusal; for a late post, the reason for the deletion
+	Parts   []string  `json:"parts,omitempty"` // ts of further Slack messages of the same answer
 }
 
 // IsAt reports whether another leftover is the same Slack message.
@@ -147,6 +152,22 @@ func (l Leftover) IsAt(other Leftover) bool { return l.Channel == other.Channel 
 // post and use it.
 func (s OutboxMessage) MayUse(l Leftover) bool {
 	return l.Late && s.State == OutboxWanted && s.TS == ""
+}
+
+// ToDelete returns the ts of those Slack messages of a leftover that must be deleted. These are the messages that the
+// outbox message does not use. If the outbox message has no record of its further Slack messages, it may use those of
+// the leftover.
+func (s OutboxMessage) ToDelete(l Leftover) []string {
+	all := append([]string{l.TS}, l.Parts...)
+	switch {
+	case s.MayUse(l):
+		return nil
+	case s.TS == "" || s.Channel != l.Channel:
+		return all
+	case len(s.Parts) == 0:
+		all = all[:1]
+	}
+	return slices.DeleteFunc(all, func(ts string) bool { return ts == s.TS || slices.Contains(s.Parts, ts) })
 }
 
 // KeepFromNow returns an outbox message whose texts are being erased. In the state OutboxWanted, the bot may be sending
@@ -167,7 +188,7 @@ type Home struct {
 	At       time.Time  `json:"at"`              // when the owner last opened the tab
 	Idle     bool       `json:"rests,omitempty"` // the owner has not opened the tab for a while, so it shows no requests until the owner opens it
 	Pages    []HomePage `json:"pages,omitempty"` // the current page of each part; a part that is not listed shows its first page
-	ViewHash string     `json:"looks,omitempty"` // hash of the content that Slack shows, without the references in its buttons
+	ViewHash string     `json:"looks,omitempty"` // hash of the content that Slack shows, without the references in its buttons, and of the stages of its requests
 }
 
 // HomePage is the current page of a part of a Home tab. Pages are numbered from 0.

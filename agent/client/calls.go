@@ -211,10 +211,14 @@ const (
 	longestReason = 3000
 )
 
-// Report records the outcome of a run by the caller: [Succeeded], [Failed] or [Unknown]. The parameter text is the
-// result or the reason, for people. A text that is too long is shortened.
-func (c *Client) Report(ctx context.Context, id string, status Status, text string) (*Request, error) {
+// Report records the outcome of a run by the caller: [Succeeded], [Failed] or [Unknown]. The parameters id and run are
+// the fields ID and Run of the claimed request. Gateways of older versions have no ids of runs, so run is empty. The
+// parameter text is the result or the reason, for people. A text that is too long is shortened.
+func (c *Client) Report(ctx context.Context, id, run string, status Status, text string) (*Request, error) {
 	body := map[string]string{"status": string(status)}
+	if run != "" {
+		body["run"] = run
+	}
 	if text != "" {
 		body["text"] = cut(text, longestReport)
 	}

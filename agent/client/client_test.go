@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 		t.Errorf("the gateway got %+v", got)
 	}
 	for range 2 { // a repeated report changes nothing
-		if _, err := c.Report(t.Context(), a.ID, client.Succeeded, "refunded"); err != nil {
+		if _, err := c.Report(t.Context(), a.ID, a.Run, client.Succeeded, "refunded"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestRepeats(t *testing.T) {
 				case "claim":
 					_, err = c.Claim(t.Context(), r)
 				case "report":
-					_, err = c.Report(t.Context(), r.ID, client.Failed, "")
+					_, err = c.Report(t.Context(), r.ID, r.Run, client.Failed, "")
 				case "withdraw":
 					_, err = c.Withdraw(t.Context(), r.ID, "")
 				case "answer":
@@ -310,7 +310,7 @@ func TestProblems(t *testing.T) {
 	if _, err := c.Get(t.Context(), "req_77", 0); !client.Is(err, client.NotFound) {
 		t.Errorf("a request that does not exist: %v", err)
 	}
-	if _, err := c.Report(t.Context(), "req_1", client.Succeeded, ""); !client.Is(err, client.NotClaimed) {
+	if _, err := c.Report(t.Context(), "req_1", "", client.Succeeded, ""); !client.Is(err, client.NotClaimed) {
 		t.Errorf("a report without a claim: %v", err)
 	}
 	if _, err := c.Claim(t.Context(), &client.Request{ID: "req_1", ArgsSHA256: client.Hash([]byte(args))}); !client.Is(err, client.NotApproved) {

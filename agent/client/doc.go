@@ -9,7 +9,7 @@
 //		return err // the tool must not be run; errors.As finds a *client.Refusal
 //	}
 //	text, err := refund(approval.Args)
-//	c.Report(ctx, approval.ID, client.Succeeded, text)
+//	c.Report(ctx, approval.ID, approval.Run, client.Succeeded, text)
 //
 // A caller that lets Countersign run the tool uses [Client.Execute].
 //

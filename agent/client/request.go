@@ -58,6 +58,7 @@ type Request struct {
 	Decision    *Decision  `json:"decision"`
 	Reason      string     `json:"reason"` // why the call was not run
 	Receipt     string     `json:"receipt"`
+	Run         string     `json:"run"` // id of the run in the mode decide; it changes with an edit, and if people ask for the call again
 	RunBefore   time.Time  `json:"run_before"`
 	ReportBy    time.Time  `json:"report_by"`
 	Result      string     `json:"result"`

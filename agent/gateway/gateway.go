@@ -22,7 +22,7 @@ import (
 type Callers interface {
 	Propose(ctx context.Context, p workflow.CallerCall) (id string, again bool, err error)
 	Claim(ctx context.Context, client approvers.Client, id, hash string) error
-	Report(ctx context.Context, client approvers.Client, id string, state approvers.ExecutionState, text string) error
+	Report(ctx context.Context, client approvers.Client, id, run string, state approvers.ExecutionState, text string) error
 	Withdraw(ctx context.Context, client approvers.Client, id, reason string) error
 	Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error
 	Watch(id string) (changed <-chan struct{}, stop func())

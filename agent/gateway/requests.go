@@ -23,6 +23,7 @@ const (
 	maxText    = 3000  // limit for a summary, a reason or an answer
 	maxState   = 4096  // limit for the client's state, which the gateway returns unchanged
 	maxOutcome = 65536 // limit for the text of an outcome
+	maxRun     = 100   // limit for the id of a run
 	maxWait    = 55    // seconds
 )
 
@@ -165,16 +166,16 @@ func (g *Gateway) claim(w http.ResponseWriter, r *http.Request, client *approver
 
 // outcome records the outcome of a run by the caller.
 func (g *Gateway) outcome(w http.ResponseWriter, r *http.Request, client *approvers.Client) error {
-	return g.act(w, r, *client, false, []string{"status", "text"}, func(f *fields, id string) error {
+	return g.act(w, r, *client, false, []string{"status", "text", "run"}, func(f *fields, id string) error {
 		if _, ok := f.of["status"]; !ok {
 			f.wrong("status is missing")
 		}
 		ended := f.choice("status", string(approvers.ExecutionSucceeded), string(approvers.ExecutionFailed), string(approvers.ExecutionUnknown))
-		text := f.text("text", 0, maxOutcome)
+		text, run := f.text("text", 0, maxOutcome), f.text("run", 0, maxRun)
 		if f.err != nil {
 			return f.err
 		}
-		return g.Callers.Report(r.Context(), *client, id, approvers.ExecutionState(ended), text)
+		return g.Callers.Report(r.Context(), *client, id, run, approvers.ExecutionState(ended), text)
 	})
 }
 

@@ -28,6 +28,7 @@ type state struct {
 	Decision    *decision  `json:"decision,omitempty"`
 	Reason      string     `json:"reason,omitempty"`
 	Receipt     string     `json:"receipt,omitempty"`
+	Run         string     `json:"run,omitempty"`
 	RunBefore   time.Time  `json:"run_before,omitzero"`
 	ReportBy    time.Time  `json:"report_by,omitzero"`
 	Result      string     `json:"result,omitempty"`
@@ -124,6 +125,9 @@ func (g *Gateway) stateOf(c view.CallerRequest) (state, error) {
 	s.lost = s.Status == view.CallerUnknown && c.Lost()
 	if e := c.Execution; e != nil {
 		s.ArgsHash = hashOf(e.Args)
+		if own.Caller.Decides() {
+			s.Run = e.ID
+		}
 		s.run(*e)
 	}
 	if r := c.Request; r != nil {

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -205,20 +206,21 @@ func (g atGateway) Last(_ context.Context, call client.Call) (id string, err err
 	return id, nil
 }
 
-func (g atGateway) Named(_ context.Context, key string) (string, error) {
-	if id, err := os.ReadFile(filepath.Join(g.dir, "key-"+key)); err == nil {
-		return string(id), nil
+func (g atGateway) Named(_ context.Context, key string) (id, run string, err error) {
+	if named, err := os.ReadFile(filepath.Join(g.dir, "key-"+key)); err == nil {
+		id, run, _ = strings.Cut(string(named), " ")
+		return id, run, nil
 	}
 	for _, r := range g.Requests() {
 		if r.Key == key {
-			return r.ID, nil
+			return r.ID, cmp.Or(r.Earlier, r.Run()), nil
 		}
 	}
-	return "", nil
+	return "", "", nil
 }
 
-func (g atGateway) Name(_ context.Context, key, id string) error {
-	return os.WriteFile(filepath.Join(g.dir, "key-"+key), []byte(id), 0o600)
+func (g atGateway) Name(_ context.Context, key, id, run string) error {
+	return os.WriteFile(filepath.Join(g.dir, "key-"+key), []byte(id+" "+run), 0o600)
 }
 
 func (g atGateway) Waiting(context.Context) (ids []string, err error) {

@@ -33,10 +33,11 @@ type Delivery struct {
 type Requests interface {
 	// Last returns the id of the client's last request for an identical call with the same state, or "".
 	Last(ctx context.Context, call client.Call) (id string, err error)
-	// Named returns the id of the request with the key, or "".
-	Named(ctx context.Context, key string) (id string, err error)
-	// Name adds a key to a request. If another request has this key, Name takes it from that request.
-	Name(ctx context.Context, key, id string) error
+	// Named returns the id of the request with the key, or "", and the run that was given to Name. If a call was proposed
+	// with the key, this is the call's first run.
+	Named(ctx context.Context, key string) (id, run string, err error)
+	// Name adds a key to a request and its run. If another request has this key, Name takes it from that request.
+	Name(ctx context.Context, key, id, run string) error
 	// Waiting lists the requests that wait for people.
 	Waiting(ctx context.Context) (ids []string, err error)
 }
@@ -178,7 +179,7 @@ func (m *remote) begin(ctx context.Context, h *hook, fresh func() string) (recor
 	case r.Status == client.Pending || r.Status == client.Approved:
 		return record{Request: id}, true, nil
 	case r.Lost():
-		told, err := m.Requests.Named(ctx, toldKey(h, id))
+		told, _, err := m.Requests.Named(ctx, toldKey(h, id))
 		if err != nil || told == "" {
 			return record{Request: id}, true, err
 		}
@@ -189,7 +190,7 @@ func (m *remote) begin(ctx context.Context, h *hook, fresh func() string) (recor
 // told gives the request a key that says that the agent has learned of the loss. After an error, the agent is told
 // again.
 func (m *remote) told(ctx context.Context, h *hook, r record) {
-	_ = m.Requests.Name(ctx, toldKey(h, r.Request), r.Request)
+	_ = m.Requests.Name(ctx, toldKey(h, r.Request), r.Request, "")
 }
 
 func toldKey(h *hook, request string) string { return fingerprint("told", h.Name, h.session, request) }
@@ -216,19 +217,20 @@ func (m *remote) claiming(ctx context.Context, h *hook, r *record, changed json.
 	if changed != nil {
 		ran = ranAs(h.tool, changed)
 	}
-	return m.Requests.Name(ctx, runKey(h, cmp.Or(h.id, ran)), r.Request)
+	return m.Requests.Name(ctx, runKey(h, cmp.Or(h.id, ran)), r.Request, r.Run)
 }
 
 func runKey(h *hook, call string) string { return fingerprint("run", h.Name, h.session, call) }
 
-// ran finds the request by the id of the call, or else by the arguments.
+// ran finds the request by the id of the call, or else by the arguments. If people have asked for the call again, the
+// event is about the earlier run, and the request has another one.
 func (m *remote) ran(ctx context.Context, h *hook) (record, bool, error) {
 	keys := []string{runKey(h, h.ran)}
 	if h.id != "" {
 		keys = []string{runKey(h, h.id), h.freshKey(), keys[0]}
 	}
 	for _, key := range keys {
-		id, err := m.Requests.Named(ctx, key)
+		id, run, err := m.Requests.Named(ctx, key)
 		if err != nil {
 			return record{}, false, err
 		}
@@ -239,8 +241,8 @@ func (m *remote) ran(ctx context.Context, h *hook) (record, bool, error) {
 		switch {
 		case err != nil && !client.Is(err, client.NotFound):
 			return record{}, false, err
-		case err == nil && (r.Status == client.Running || r.Status == client.Unknown || r.Lost()):
-			return record{Request: id}, true, nil
+		case err == nil && (run != "" && run != r.Run || r.Status == client.Running || r.Status == client.Unknown || r.Lost()):
+			return record{Request: id, Run: run}, true, nil
 		}
 	}
 	return record{}, false, nil

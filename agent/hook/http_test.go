@@ -80,6 +80,29 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
+// The call's outcome is reported after people have asked for the call again, and the later run was claimed. The report
+// names the earlier run, so it does not close the later one.
+func TestReportOfEarlierRun(t *testing.T) {
+	for place, newDesk := range map[string]func(*testing.T, Profile) *desk{
+		"over HTTP":              newRemoteDesk,
+		"on the agent's machine": func(t *testing.T, p Profile) *desk { return newDesk(t, "claude-code", p) },
+	} {
+		t.Run(place, func(t *testing.T) {
+			d := newDesk(t, Control)
+			d.OnAsk(func(r *fakegateway.Request) { r.Status = "approved" })
+			event := d.event()
+			if a := d.run(event, d.withID(event, "a")); !allows(a) {
+				t.Fatalf("%s", a.Out)
+			}
+			d.Change("req_1", func(r *fakegateway.Request) { r.Again() })
+			d.run(d.after, d.withID(d.after, "a"))
+			if r := d.Requests()[0]; r.Late != "succeeded" || r.Outcome != "" {
+				t.Errorf("the outcome of the earlier run is %q, and that of the later one %q", r.Late, r.Outcome)
+			}
+		})
+	}
+}
+
 // forward sends a request to the test gateway.
 func (d *desk) forward(w http.ResponseWriter, r *http.Request) {
 	d.Helper()

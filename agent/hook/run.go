@@ -400,6 +400,7 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 			return Answer{Out: h.deny(h.event, fmt.Sprintf("The edit of an approver can't be applied: %s. The request %s was withdrawn.", err, r.ID))}, nil
 		}
 	}
+	rec.Run = r.Run
 	if err := h.memory.claiming(ctx, h, &rec, changed); err != nil {
 		return Answer{}, err
 	}
@@ -410,16 +411,16 @@ func (h *hook) claim(ctx context.Context, rec record, r *client.Request) (Answer
 	defer cancel()
 	if _, err := h.gate.Claim(claim, r); err != nil {
 		if errors.Is(err, client.ErrClaimLost) {
-			h.notRun(r.ID)
+			h.notRun(r)
 		}
 		return Answer{}, err
 	}
 	if err := h.memory.claimed(rec); err != nil {
-		h.notRun(r.ID)
+		h.notRun(r)
 		return Answer{}, err
 	}
 	if h.hungUp(ctx) {
-		h.notRun(r.ID)
+		h.notRun(r)
 		return Answer{}, errHungUp
 	}
 	if r.Decision != nil && r.Decision.Automatic && h.moment == before {
@@ -529,7 +530,7 @@ func (h *hook) report(ctx context.Context) Answer {
 
 // send reports the outcome of a record. After an error, the outcome can be reported later.
 func (h *hook) send(ctx context.Context, rec record) error {
-	_, err := h.gate.Report(ctx, rec.Request, rec.Status, rec.Text)
+	_, err := h.gate.Report(ctx, rec.Request, rec.Run, rec.Status, rec.Text)
 	var p *client.Problem
 	if errors.As(err, &p) && p.Status < 500 && p.Status != http.StatusUnauthorized && p.Status != http.StatusTooManyRequests {
 		return nil // the gateway does not need the report, for example because people have already reported an outcome
@@ -597,12 +598,12 @@ func (h *hook) withdraw(ctx context.Context, id, reason string) {
 // notRun is for a call that does not run, although its approval is claimed or may be claimed. notRun reports to the
 // gateway that the call did not run. If the gateway answers that the approval is not claimed, notRun withdraws the
 // request.
-func (h *hook) notRun(id string) {
+func (h *hook) notRun(r *client.Request) {
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawTime)
 	defer cancel()
 	h.gate.Patience = 0
-	if _, err := h.gate.Report(ctx, id, client.Failed, "The call did not run: the hook could not confirm the approval."); client.Is(err, client.NotClaimed) {
-		h.withdraw(ctx, id, "The hook could not confirm the approval.")
+	if _, err := h.gate.Report(ctx, r.ID, r.Run, client.Failed, "The call did not run: the hook could not confirm the approval."); client.Is(err, client.NotClaimed) {
+		h.withdraw(ctx, r.ID, "The hook could not confirm the approval.")
 	}
 }
 

@@ -49,6 +49,7 @@ type record struct {
 	Ran     []string `json:"ran"`     // fingerprints of the original call and the edited call, both without the folder
 	ID      string   `json:"id"`      // the agent's id of the call; empty: the agent has no ids
 
+	Run    string        `json:"run,omitempty"`    // id of the claimed run; empty: nothing is claimed, or the gateway has no ids of runs
 	Status client.Status `json:"status,omitempty"` // the outcome of a call that has ended
 	Text   string        `json:"text,omitempty"`   // the error of a call that failed
 

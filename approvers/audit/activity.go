@@ -133,7 +133,7 @@ func ReadActivity(ctx context.Context, s store.Store, p *approvers.Policy, o Act
 	}
 	f := newActivityReader(o.Since, o.Until)
 	var left Unread
-	err := left.Take(EachChain(ctx, s, func(chain []approvers.AuditRecord) error {
+	err := left.Take(eachChain(ctx, s, func(chain []approvers.AuditRecord, cut bool) error {
 		var names map[approvers.PersonID]string
 		if slices.ContainsFunc(chain, func(a approvers.AuditRecord) bool { return a.Kind == approvers.AuditDecided && f.counts(a) }) {
 			var err error
@@ -141,7 +141,7 @@ func ReadActivity(ctx context.Context, s store.Store, p *approvers.Policy, o Act
 				return err
 			}
 		}
-		f.add(chain, names)
+		f.add(chain, cut, names)
 		return nil
 	}))
 	if err != nil {

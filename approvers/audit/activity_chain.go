@@ -68,13 +68,17 @@ func (f *activityReader) tool(name string) *ToolFigures {
 	return f.tools[name]
 }
 
-// add counts the records of a chain. The parameter names has the names of the people in the chain.
-func (f *activityReader) add(chain []approvers.AuditRecord, names map[approvers.PersonID]string) {
+// add counts the records of a chain. The parameter cut says that the chain's last records are damaged and left out. The
+// parameter names has the names of the people in the chain. A record with a later time than the period is not counted.
+// If an earlier time follows it, the clock ran ahead, and the record still shows in which state the request was.
+func (f *activityReader) add(chain []approvers.AuditRecord, cut bool, names map[approvers.PersonID]string) {
 	c := chainReader{f: f, names: names, asked: map[string]time.Time{}, decided: map[string]bool{}, once: map[string]bool{}, matched: map[string]bool{}}
-	for i, a := range chain {
-		if !a.At.Before(f.until) {
-			break
-		}
+	n := len(chain)
+	for n > 0 && !chain[n-1].At.Before(f.until) {
+		n--
+	}
+	c.broken = cut && n == len(chain)
+	for i, a := range chain[:n] {
 		if c.broken = c.broken || a.Seq != uint64(i)+1; a.Kind == approvers.AuditPruned && f.counts(a) && ofCall(a.Facts["chain"]) {
 			f.out.Pruned++
 		}
@@ -296,7 +300,7 @@ func (c *chainReader) waitsSince(role string) time.Time {
 func (c *chainReader) finish(a approvers.AuditRecord, in bool) {
 	if in && c.waits {
 		for _, role := range c.waitsFor() {
-			c.f.role(role).Waited.add(a.At.Sub(c.waitsSince(role)))
+			c.f.role(role).Waited.add(max(0, a.At.Sub(c.waitsSince(role)))) // the clock may have been set back
 		}
 	}
 	c.waits = false

@@ -100,7 +100,7 @@ func activityOf(chains [][]approvers.AuditRecord, from, to float64) *Activity {
 	minutes := func(n float64) time.Time { return activityDay.Add(time.Duration(n * float64(time.Minute))) }
 	f := newActivityReader(minutes(from), minutes(to))
 	for _, chain := range chains {
-		f.add(chain, map[approvers.PersonID]string{"T/U1": "Teo"})
+		f.add(chain, false, map[approvers.PersonID]string{"T/U1": "Teo"})
 	}
 	return f.activity(&approvers.Policy{Hash: "p", Tools: []approvers.ToolPolicy{
 		{Name: "refund", Risk: approvers.High, Rules: []approvers.Rule{rule("args.amount > 500"), rule("args.amount > 9000")}},
@@ -199,6 +199,26 @@ func TestActivityOfADamagedChain(t *testing.T) {
 	}
 }
 
+// A clock ran ahead while the stage ended. The report counts the later records of the request, and does not report the
+// request as open. The record with the wrong time is not counted.
+func TestActivityWithAWrongClock(t *testing.T) {
+	got := activityOf([][]approvers.AuditRecord{chainOf("req_1",
+		"0 proposed - tool=mail verdict=ask stages=team,board",
+		"1 decided T/U1 kind=approve role=team took=5000",
+		"5000 advanced - stage=2 stages=team,board",
+		"4 decided T/U3 kind=approve role=board took=5000",
+		"4 approved -",
+		"5 executing -",
+		"6 executed - state=failed",
+		"2000 unknown - why=stopped")}, 0, 1000)
+	wantFigures(t, "roles", got.Roles, roleText,
+		"team asked=1 open=0 unanswered=0 escalated=0 ended=0 half=0s decided=1 quick=0",
+		"board asked=0 open=0 unanswered=0 escalated=0 ended=1 half=0s decided=1 quick=0")
+	if f := got.Tools[0]; f.Asked != 1 || f.Approved != 1 || f.Failed != 1 || f.Open != 0 || f.Unknown != 0 {
+		t.Errorf("the figures are %s", toolText(f))
+	}
+}
+
 // The memory use does not grow with the history. The numbers of listed rejections and names are limited, and
 // durations are stored as counts.
 func TestActivityIsBounded(t *testing.T) {
@@ -206,7 +226,7 @@ func TestActivityIsBounded(t *testing.T) {
 	const n = 5000
 	for i := range n {
 		f.add(chainOf(fmt.Sprintf("req_%d", i), fmt.Sprintf("%d proposed - tool=invented%d verdict=ask stages=team", i, i),
-			fmt.Sprintf("%d decided T/U1 kind=reject role=team took=%d", i+1, 1000+i*7)), nil)
+			fmt.Sprintf("%d decided T/U1 kind=reject role=team took=%d", i+1, 1000+i*7)), false, nil)
 	}
 	got := f.activity(nil)
 	if len(got.Tools) != MostTools+1 || got.Tools[0].Name != OtherTools || got.Tools[0].Opposed != n-MostTools {

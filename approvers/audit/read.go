@@ -12,9 +12,18 @@ import (
 // skips damaged records. After all other records were read, EachChain returns an *Unread error that lists the damaged
 // records.
 func EachChain(ctx context.Context, s store.Store, fn func([]approvers.AuditRecord) error) error {
+	return eachChain(ctx, s, func(records []approvers.AuditRecord, _ bool) error { return fn(records) })
+}
+
+// eachChain is like EachChain. It also tells fn whether the last records of the chain are damaged and were skipped.
+func eachChain(ctx context.Context, s store.Store, fn func(records []approvers.AuditRecord, cut bool) error) error {
+	type chain struct {
+		records []approvers.AuditRecord
+		cut     bool
+	}
 	var left Unread
 	for after, more := "", true; more; {
-		var page [][]approvers.AuditRecord
+		var page []chain
 		var damaged Unread
 		err := s.View(ctx, func(r store.Reader) error {
 			page, damaged = nil, Unread{}
@@ -28,10 +37,15 @@ func EachChain(ctx context.Context, s store.Store, fn func([]approvers.AuditReco
 					return fmt.Errorf("%w: its chains are out of order. Put a backup in its place", store.ErrDamaged)
 				}
 				records, err := r.Audit(id)
-				if err := damaged.Add(err); err != nil {
+				var skipped Unread
+				if err := skipped.Add(err); err != nil {
 					return err
 				}
-				page = append(page, records)
+				damaged.Rows = append(damaged.Rows, skipped.Rows...)
+				if n := len(records); n > 0 {
+					seqs := skipped.seqs()
+					page = append(page, chain{records, len(seqs) > 0 && seqs[len(seqs)-1] > records[n-1].Seq})
+				}
 				after = id
 			}
 			return nil
@@ -40,11 +54,8 @@ func EachChain(ctx context.Context, s store.Store, fn func([]approvers.AuditReco
 			return err
 		}
 		left.Rows = append(left.Rows, damaged.Rows...)
-		for _, records := range page {
-			if len(records) == 0 {
-				continue
-			}
-			if err := fn(records); err != nil {
+		for _, c := range page {
+			if err := fn(c.records, c.cut); err != nil {
 				return err
 			}
 		}

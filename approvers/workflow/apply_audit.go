@@ -56,11 +56,13 @@ func (t recordsTx) auditAct(r approvers.Request, e approvers.Event) error {
 
 // auditPlan records the requirements of a request's new plan, if a changed policy has changed the plan.
 func (t recordsTx) auditPlan(r approvers.Request, e approvers.Event) error {
-	if _, changed := e.(approvers.PlanChanged); !changed {
+	changed, ok := e.(approvers.PlanChanged)
+	if !ok {
 		return nil
 	}
 	facts := map[string]string{
 		"policy": r.Plan.PolicyHash, "risk": r.Plan.Risk.String(), "stages": r.Plan.StageFacts(), "digest": r.Digest,
+		approvers.FactRestarted: strconv.FormatBool(changed.Restarted),
 	}
 	r.Plan.NoteRules(facts)
 	return t.audit(r.ID, approvers.AuditReplanned, "", facts, nil)

@@ -558,8 +558,9 @@ func hashOf(args json.RawMessage) string {
 }
 
 // Report records how a client's run ended. If the client reports approvers.ExecutionUnknown, Countersign asks people
-// what happened. Until a person answers, the client may report the real outcome.
-func (w *Callers) Report(ctx context.Context, client approvers.Client, id string, state approvers.ExecutionState, text string) error {
+// what happened. Until a person answers, the client may report the real outcome. The parameter run is the id of the
+// run. Without it, the report is about the call's current run, so it may close a run that was claimed later.
+func (w *Callers) Report(ctx context.Context, client approvers.Client, id, run string, state approvers.ExecutionState, text string) error {
 	return w.record(ctx, "outcome of a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
 		if err != nil {
@@ -568,7 +569,7 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		if !conv.Caller.Caller.Decides() {
 			return &CallerProblem{Code: CallerMode, Request: id}
 		}
-		e, err := t.callers.reportedRun(call)
+		e, err := t.callers.reportedRun(call, run)
 		if errors.Is(err, store.ErrNotFound) && call.Outcome != "" {
 			if !mayHaveRun(call) {
 				return &CallerProblem{Code: CallerNotClaimed, Detail: "the call was closed before it was claimed", Request: id}
@@ -582,6 +583,8 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 		switch {
 		case e.State == state && (e.Result == text || state == approvers.ExecutionUnknown) && !e.Unrun:
 			return nil // the caller repeated its report
+		case e.State == approvers.ExecutionNone && e.ID != call.Execution: // an approver changed the arguments
+			return &CallerProblem{Code: CallerNotClaimed, Request: id}
 		case e.State == approvers.ExecutionNone:
 			if err := t.callers.claimedAfterBackup(conv, call, e); err != nil || state == approvers.ExecutionUnknown {
 				return err
@@ -603,10 +606,17 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id string
 	})
 }
 
-// reportedRun returns the run that a caller's report is about: the call's current run, or the earlier run if the current
-// run is a retry that was not claimed. If the store was restored from a backup, the retry may have been claimed after
-// the backup.
-func (t callersTx) reportedRun(call store.Call) (approvers.Execution, error) {
+// reportedRun returns the run that a caller's report names. If the report names no run, reportedRun returns the call's
+// current run, or the earlier run if the current run is a retry that was not claimed. If the store was restored from a
+// backup, the retry may have been claimed after the backup.
+func (t callersTx) reportedRun(call store.Call, run string) (approvers.Execution, error) {
+	if run != "" {
+		e, err := t.Execution(run)
+		if err == nil && e.Call != call.ID || errors.Is(err, store.ErrNotFound) && run != call.Execution {
+			err = &CallerProblem{Code: CallerNotClaimed, Detail: "the request has no run with this id", Request: call.ID}
+		}
+		return e, err
+	}
 	e, err := t.Execution(call.Execution)
 	if err != nil || e.State != approvers.ExecutionNone || e.Request == "" {
 		return e, err

@@ -100,7 +100,7 @@ func TestCallersDamaged(t *testing.T) {
 					runs++
 				}
 				if strings.HasSuffix(state, "reported") {
-					h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"))
+					h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionSucceeded, "done"))
 				}
 				v := h.callerView("ci", id)
 				click := workflow.Click{}
@@ -142,7 +142,7 @@ func TestCallersDamaged(t *testing.T) {
 					t.Error("it was claimed after a rejection")
 				}
 				if runs > 0 {
-					if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); err != nil && !errors.As(err, &problem) {
+					if err := h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionSucceeded, "done"); err != nil && !errors.As(err, &problem) {
 						t.Errorf("the report: %v", err)
 					}
 				}
@@ -202,7 +202,7 @@ func TestCallersRunLost(t *testing.T) {
 	if err := h.Callers.Claim(h.ctx(), ci, id, hashText(e.Args)); !errors.As(err, &problem) || problem.Code != workflow.CallerNotApproved {
 		t.Errorf("the claim: %v", err)
 	}
-	if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerOutcomeKnown || !contains(problem.Detail, "are lost") {
+	if err := h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerOutcomeKnown || !contains(problem.Detail, "are lost") {
 		t.Errorf("the report: %v", err)
 	}
 }
@@ -244,7 +244,7 @@ func TestCallersPendingLost(t *testing.T) {
 			t.Errorf("the %s is read first: the status is %s (lost: %t): %s", first, v.Status(), v.Lost(), v.Call.Result)
 		}
 		var problem *workflow.CallerProblem
-		if err := h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerNotClaimed || !contains(problem.Detail, "before it was claimed") {
+		if err := h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionSucceeded, "done"); !errors.As(err, &problem) || problem.Code != workflow.CallerNotClaimed || !contains(problem.Detail, "before it was claimed") {
 			t.Errorf("the %s is read first: the report: %v", first, err)
 		}
 		if r := h.request(v.Request.ID); r.State != approvers.Voided {

@@ -46,20 +46,38 @@ func (t callersTx) keepLast(p CallerCall) error {
 	if err != nil || call.Outcome != "" {
 		return store.IgnoreNotFound(err)
 	}
-	return t.name(p.Client, earlierKey(same, last.Caller.ClientState), last)
+	return t.name(p.Client, earlierKey(same, last.Caller.ClientState), last, "")
 }
 
-// Named returns the id of the client's request with the given key, or "" if there is none.
-func (w *Callers) Named(ctx context.Context, client approvers.Client, key string) (id string, err error) {
+// Named returns the id of the client's request with the given key, or "" if there is none. Named also returns the run
+// that was given to Name. If a call was proposed with the key, this is the call's first run.
+func (w *Callers) Named(ctx context.Context, client approvers.Client, key string) (id, run string, err error) {
 	err = w.view(ctx, func(r store.Reader) error {
 		conv, err := r.Conversation(conversationOf(client, key))
 		if err != nil || conv.Caller == nil {
 			return store.IgnoreNotFound(err)
 		}
-		id = conv.Caller.Request
-		return nil
+		id, run = conv.Caller.Request, conv.Caller.Run
+		own, err := callOfCaller(r, conv.ID)
+		if err == nil && len(own) > 0 {
+			run, err = firstRun(r, own[0])
+		}
+		return err
 	})
-	return id, err
+	return id, run, err
+}
+
+// firstRun returns the id of the run that was approved before anybody asked for the call again.
+func firstRun(r store.Reader, call store.Call) (string, error) {
+	run := call.Execution
+	for run != "" {
+		e, err := r.Execution(run)
+		if err != nil || e.After == "" {
+			return run, store.IgnoreNotFound(err)
+		}
+		run = e.After
+	}
+	return run, nil
 }
 
 // view reads the store. If a record is damaged, view calls Mend, and reads again.
@@ -71,20 +89,21 @@ func (w *Callers) view(ctx context.Context, read func(store.Reader) error) error
 	return err
 }
 
-// Name adds a key to a request of the client. The key gets a conversation that only refers to the request. If Name
-// gave the key to another request before, Name moves the key. A key with which a call was proposed can't be moved.
-func (w *Callers) Name(ctx context.Context, client approvers.Client, key, request string) error {
+// Name adds a key to a request of the client, and to one of the request's runs. The key gets a conversation that only
+// refers to the request. If Name gave the key to another request before, Name moves the key. A key with which a call was
+// proposed can't be moved.
+func (w *Callers) Name(ctx context.Context, client approvers.Client, key, request, run string) error {
 	return w.update(ctx, "name a request of a caller", func(t *tx) error {
 		of, _, err := t.callers.own(client, request)
 		if err != nil {
 			return err
 		}
-		return t.callers.name(client, key, of)
+		return t.callers.name(client, key, of, run)
 	})
 }
 
 // name makes a key refer to a request. The parameter "of" is the request's conversation.
-func (t callersTx) name(client approvers.Client, key string, of store.Conversation) error {
+func (t callersTx) name(client approvers.Client, key string, of store.Conversation, run string) error {
 	id := conversationOf(client, key)
 	conv, err := t.Conversation(id)
 	if store.IgnoreNotFound(err) != nil {
@@ -99,6 +118,7 @@ func (t callersTx) name(client approvers.Client, key string, of store.Conversati
 	}
 	refers := *of.Caller
 	refers.Body, refers.Summary, refers.ClientState, refers.Told = "", "", "", ""
+	refers.Run = run
 	conv.ID, conv.Place, conv.Team, conv.Agent = id, of.Place+"/"+id, of.Team, of.Agent
 	conv.CreatedAt, conv.LastAt, conv.Caller = t.now, t.now, &refers
 	return t.PutConversation(conv)

@@ -20,7 +20,7 @@ func TestCallersNamed(t *testing.T) {
 	}
 	named := func(c approvers.Client, key, want string) {
 		t.Helper()
-		if id, err := h.Callers.Named(h.ctx(), c, key); err != nil || id != want {
+		if id, _, err := h.Callers.Named(h.ctx(), c, key); err != nil || id != want {
 			t.Errorf("the key %s names %q (%v), want %q", key, id, err, want)
 		}
 	}
@@ -43,21 +43,21 @@ func TestCallersNamed(t *testing.T) {
 	named(ci, "a", first)
 	named(ci, "run", "")
 	for range 2 {
-		h.ok(h.Callers.Name(h.ctx(), ci, "run", first))
+		h.ok(h.Callers.Name(h.ctx(), ci, "run", first, ""))
 		named(ci, "run", first)
 	}
-	h.ok(h.Callers.Name(h.ctx(), ci, "run", second))
+	h.ok(h.Callers.Name(h.ctx(), ci, "run", second, ""))
 	named(ci, "run", second)
 	named(other, "run", "")
-	if err := h.Callers.Name(h.ctx(), ci, "a", second); err == nil {
+	if err := h.Callers.Name(h.ctx(), ci, "a", second, ""); err == nil {
 		t.Error("the key of a request was moved to another request")
 	}
-	wantProblem(t, h.Callers.Name(h.ctx(), other, "run", first), workflow.CallerNotFound)
+	wantProblem(t, h.Callers.Name(h.ctx(), other, "run", first, ""), workflow.CallerNotFound)
 	last(again, second) // a further key of the first request does not change the result of Last
 
 	h.approve(lead, second)
 	h.ok(h.claims(second))
-	h.ok(h.Callers.Report(h.ctx(), ci, second, approvers.ExecutionSucceeded, "done"))
+	h.ok(h.Callers.Report(h.ctx(), ci, second, "", approvers.ExecutionSucceeded, "done"))
 	h.runs(second, approvers.ExecutionSucceeded)
 	named(ci, "run", second)
 	h.reopen()
@@ -87,5 +87,30 @@ func TestLastRequestAfterARestore(t *testing.T) {
 	h.ok(h.History.Restored(h.ctx(), fromBackup))
 	if last, err := h.Callers.Last(h.ctx(), call); err != nil || last != id || !h.callerView("ci", id).Lost() {
 		t.Errorf("the last request is %q (%v), want %q, which is lost", last, err, id)
+	}
+}
+
+// A key with which a call was proposed refers to the call's first run, also if people have asked for the call again. A
+// key from Name refers to the run that was given to Name.
+func TestNamedRuns(t *testing.T) {
+	h := newCallerHarness(t)
+	id := h.callerAsks(callerCall("a", `issue_refund {"amount":1}`))
+	run := func() string { return h.callerView("ci", id).Execution.ID }
+	named := func(key, want string) {
+		t.Helper()
+		if got, run, err := h.Callers.Named(h.ctx(), ci, key); err != nil || got != id || run != want {
+			t.Errorf("the key %s names %q and the run %q (%v), want the run %q", key, got, run, err, want)
+		}
+	}
+	first := run()
+	for range 2 {
+		h.approve(lead, h.callerView("ci", id).Request.ID)
+		h.ok(h.claims(id))
+		h.ok(h.Callers.Report(h.ctx(), ci, id, run(), approvers.ExecutionUnknown, ""))
+		h.ok(h.Callers.Name(h.ctx(), ci, "b", id, run()))
+		last := run()
+		h.ok(h.Runs.RetryUnknown(h.ctx(), workflow.Click{Who: lead, Execution: last, At: h.clock.Now()}))
+		named("a", first)
+		named("b", last)
 	}
 }

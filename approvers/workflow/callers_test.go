@@ -124,7 +124,7 @@ func TestCallersRequesters(t *testing.T) {
 	}
 	h.approve(lead, id)
 	h.ok(h.claims(id))
-	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "done"))
+	h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionSucceeded, "done"))
 	h.runs(id, approvers.ExecutionSucceeded)
 	if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeExecuted || h.turn(v.Call.Turn).State != approvers.TurnAnswered || v.Conversation.Turn != "" {
 		t.Errorf("the call ended as %+v", v.Call)
@@ -133,7 +133,7 @@ func TestCallersRequesters(t *testing.T) {
 		t.Errorf("another client reads it: %v", err)
 	}
 	for _, err := range []error{
-		h.Callers.Claim(h.ctx(), other, id, ""), h.Callers.Report(h.ctx(), other, id, approvers.ExecutionFailed, ""), h.Callers.Withdraw(h.ctx(), other, id, ""),
+		h.Callers.Claim(h.ctx(), other, id, ""), h.Callers.Report(h.ctx(), other, id, "", approvers.ExecutionFailed, ""), h.Callers.Withdraw(h.ctx(), other, id, ""),
 		h.Callers.Answer(h.ctx(), other, id, 0, "x"),
 	} {
 		wantProblem(t, err, workflow.CallerNotFound)
@@ -204,15 +204,15 @@ func TestCallersUnknown(t *testing.T) {
 	if to := h.places(e.ID, store.OutboxUnknown); to != "user:U0100, role:team-lead" || e.Loss != approvers.LossUnreported {
 		t.Errorf("people are asked at %q, because it is %s", to, e.Loss)
 	}
-	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "late"))
+	h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionSucceeded, "late"))
 	h.runs(id, approvers.ExecutionSucceeded)
-	wantProblem(t, h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionFailed, ""), workflow.CallerOutcomeKnown)
+	wantProblem(t, h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionFailed, ""), workflow.CallerOutcomeKnown)
 
 	id = ask("2")
 	e = h.callerView("ci", id).Execution
 	h.ok(h.Runs.Report(h.ctx(), workflow.Click{Who: lead, Execution: e.ID, Reason: "not in the books", At: h.clock.Now()}, workflow.DidNot))
 	h.runs(id, approvers.ExecutionFailed)
-	wantProblem(t, h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, "late"), workflow.CallerOutcomeKnown)
+	wantProblem(t, h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionSucceeded, "late"), workflow.CallerOutcomeKnown)
 
 	id = ask("3")
 	e = h.callerView("ci", id).Execution
@@ -223,7 +223,7 @@ func TestCallersUnknown(t *testing.T) {
 	}
 	h.approve(lead, again.Request.ID)
 	h.ok(h.claims(id))
-	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionFailed, "no"))
+	h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionFailed, "no"))
 	h.runs(id, approvers.ExecutionFailed)
 }
 
@@ -250,7 +250,7 @@ func TestCallersOwnerInAnEnterprise(t *testing.T) {
 			h.approve(lead, id)
 		}
 		h.ok(h.claims(id))
-		h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, ""))
+		h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionUnknown, ""))
 		run := h.callerView("ci", id).Execution.ID
 		if h.reports(stranger, run, workflow.Happened) == nil {
 			t.Errorf("%s: a stranger reported the outcome", spec)
@@ -277,7 +277,7 @@ func TestCallersReportAfterAskAgain(t *testing.T) {
 		return id, first, *h.callerView("ci", id).Request
 	}
 	report := func(id string, state approvers.ExecutionState, text string) error {
-		return h.Callers.Report(h.ctx(), ci, id, state, text)
+		return h.Callers.Report(h.ctx(), ci, id, "", state, text)
 	}
 	wantFirst := func(first approvers.Request, want approvers.ExecutionState) {
 		t.Helper()
@@ -321,6 +321,45 @@ func TestCallersReportAfterAskAgain(t *testing.T) {
 	h.ok(report(id, approvers.ExecutionSucceeded, "this time"))
 	h.runs(id, approvers.ExecutionSucceeded)
 	wantFirst(first, approvers.ExecutionFailed)
+}
+
+// People asked for another run of a call, and the caller has claimed it. A late report about the earlier run does not
+// close the later run. A report about a run that the caller can't have claimed is refused.
+func TestCallersReportAboutARun(t *testing.T) {
+	h := newCallerHarness(t)
+	run := func(id string) string { return h.callerView("ci", id).Execution.ID }
+	approve := func(id string) {
+		t.Helper()
+		h.approve(lead, h.callerView("ci", id).Request.ID)
+		h.ok(h.claims(id))
+	}
+	report := func(id, run string, state approvers.ExecutionState) error {
+		return h.Callers.Report(h.ctx(), ci, id, run, state, "done")
+	}
+	foreign := h.callerAsks(callerCall("foreign", `issue_refund {"amount": 6}`))
+	approve(foreign)
+	id := h.callerAsks(callerCall("k", `issue_refund {"amount": 5}`, func(c *workflow.CallerCall) { c.Edits = true }))
+	original := run(id)
+	_, err := h.Requests.Decide(h.ctx(), h.edit(lead, id, `{"amount": 4}`))
+	h.ok(err)
+	h.ok(h.claims(id))
+	first := run(id)
+	h.ok(report(id, first, approvers.ExecutionUnknown))
+	h.ok(h.again(lead, first))
+	wantProblem(t, report(id, run(id), approvers.ExecutionSucceeded), workflow.CallerNotClaimed)
+	approve(id)
+	second := run(id)
+	for _, wrong := range []string{original, run(foreign), "exec_none"} {
+		wantProblem(t, report(id, wrong, approvers.ExecutionSucceeded), workflow.CallerNotClaimed)
+	}
+	for range 2 { // the caller may repeat its report
+		h.ok(report(id, first, approvers.ExecutionSucceeded))
+	}
+	if earlier, later := h.execution(first), h.execution(second); earlier.State != approvers.ExecutionSucceeded || later.State != approvers.ExecutionExecuting {
+		t.Errorf("the earlier run is %s, and the later one %s", earlier.State, later.State)
+	}
+	h.ok(report(id, second, approvers.ExecutionFailed))
+	h.runs(id, approvers.ExecutionFailed)
 }
 
 // After an unknown outcome, people ask for the call again. A late answer to a question of the earlier request does not
@@ -371,7 +410,7 @@ func TestCallersAutomatic(t *testing.T) {
 	h.ok(h.Pauses.Resume(h.ctx(), approvers.Operator("ann"), ""))
 	h.ok(h.claims(id))
 	wantProblem(t, h.claims(id), workflow.CallerClaimed)
-	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, ""))
+	h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionUnknown, ""))
 	if to := h.places(h.callerView("ci", id).Execution.ID, store.OutboxUnknown); to != "user:U0100" {
 		t.Errorf("about a run that nobody allowed, people are asked at %q", to)
 	}
@@ -380,7 +419,7 @@ func TestCallersAutomatic(t *testing.T) {
 		id := h.callerAsks(callerCall(fmt.Sprint("a", i), fmt.Sprintf(`update_address {"order_id": "%d"}`, i)))
 		if err := h.claims(id); i < 2 {
 			h.ok(err)
-			h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, ""))
+			h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionSucceeded, ""))
 		} else {
 			wantProblem(t, err, workflow.CallerNotApproved)
 			if v := h.callerView("ci", id); v.Request == nil || v.Request.ID != id || v.Request.State != approvers.Pending {
@@ -474,7 +513,7 @@ func TestCallersGrants(t *testing.T) {
 	_, err := h.Grants.Give(h.ctx(), h.clickOn(support, approvers.Approve, id), approvers.Allowance{Uses: 3, Within: time.Hour})
 	h.ok(err)
 	h.ok(h.claims(id))
-	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionSucceeded, ""))
+	h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionSucceeded, ""))
 	granted := h.callerAsks(callerCall("2", spec))
 	if v := h.callerView("ci", granted); v.Request != nil {
 		t.Fatal("the grant does not cover the next call of the client")
@@ -483,7 +522,7 @@ func TestCallersGrants(t *testing.T) {
 	if v := h.callerView("ci", granted); v.Execution.GrantUse != 1 {
 		t.Errorf("the run used %+v", v.Execution)
 	}
-	h.ok(h.Callers.Report(h.ctx(), ci, granted, approvers.ExecutionSucceeded, ""))
+	h.ok(h.Callers.Report(h.ctx(), ci, granted, "", approvers.ExecutionSucceeded, ""))
 	if v := h.callerView("other", h.callerAsks(callerCall("3", spec, func(c *workflow.CallerCall) { c.Client = other }))); v.Request == nil {
 		t.Error("the grant covers another client")
 	}
@@ -508,7 +547,7 @@ func TestCallersRestored(t *testing.T) {
 	h.approve(lead, approved)
 	h.ok(h.claims(running))
 	h.ok(h.claims(ended))
-	h.ok(h.Callers.Report(h.ctx(), ci, ended, approvers.ExecutionSucceeded, "five"))
+	h.ok(h.Callers.Report(h.ctx(), ci, ended, "", approvers.ExecutionSucceeded, "five"))
 	h.ok(h.History.Restored(h.ctx(), workflow.Restoration{Who: approvers.Operator("ann"), Backup: "b", Taken: h.clock.Now()}))
 	for _, id := range []string{pending, automatic, approved} {
 		if v := h.callerView("ci", id); v.Call.Outcome != approvers.OutcomeVoided || v.Execution.State != approvers.ExecutionNone || !v.Lost() {
@@ -517,25 +556,25 @@ func TestCallersRestored(t *testing.T) {
 		wantProblem(t, h.claims(id), workflow.CallerNotApproved)
 	}
 	for _, id := range []string{automatic, approved} { // claimed after the backup
-		h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, ""))
+		h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionUnknown, ""))
 		h.runs(id, approvers.ExecutionUnknown)
 	}
-	h.ok(h.Callers.Report(h.ctx(), ci, pending, approvers.ExecutionSucceeded, "late"))
-	h.ok(h.Callers.Report(h.ctx(), ci, approved, approvers.ExecutionFailed, "late"))
+	h.ok(h.Callers.Report(h.ctx(), ci, pending, "", approvers.ExecutionSucceeded, "late"))
+	h.ok(h.Callers.Report(h.ctx(), ci, approved, "", approvers.ExecutionFailed, "late"))
 	h.runs(approved, approvers.ExecutionFailed)
 	for range 2 { // the second report is a repetition
-		h.ok(h.Callers.Report(h.ctx(), ci, automatic, approvers.ExecutionSucceeded, "late"))
+		h.ok(h.Callers.Report(h.ctx(), ci, automatic, "", approvers.ExecutionSucceeded, "late"))
 	}
-	wantProblem(t, h.Callers.Report(h.ctx(), ci, approved, approvers.ExecutionSucceeded, "late"), workflow.CallerOutcomeKnown)
+	wantProblem(t, h.Callers.Report(h.ctx(), ci, approved, "", approvers.ExecutionSucceeded, "late"), workflow.CallerOutcomeKnown)
 	h.runs(running, approvers.ExecutionUnknown)
-	h.ok(h.Callers.Report(h.ctx(), ci, running, approvers.ExecutionSucceeded, "late"))
+	h.ok(h.Callers.Report(h.ctx(), ci, running, "", approvers.ExecutionSucceeded, "late"))
 	for _, id := range []string{pending, automatic, running} {
 		h.runs(id, approvers.ExecutionSucceeded)
 		wantProblem(t, h.claims(id), workflow.CallerClaimed)
 	}
 	_, err := retention.Erase(h.ctx(), h.Workflow, erased, approvers.Operator("ann"), "asked for")
 	h.ok(err)
-	wantProblem(t, h.Callers.Report(h.ctx(), ci, erased, approvers.ExecutionSucceeded, "late"), workflow.CallerNotClaimed)
+	wantProblem(t, h.Callers.Report(h.ctx(), ci, erased, "", approvers.ExecutionSucceeded, "late"), workflow.CallerNotClaimed)
 	_, err = retention.Erase(h.ctx(), h.Workflow, h.callerView("ci", ended).Execution.ID, approvers.Operator("ann"), "asked for")
 	h.ok(err)
 	if v := h.callerView("ci", ended); v.Conversation.Caller.Summary != "" || v.Execution.Result == "five" {
@@ -625,7 +664,7 @@ func TestCallersKilled(t *testing.T) {
 			wantProblem(t, claimed, workflow.CallerClaimed)
 			ended = approvers.ExecutionUnknown
 		}
-		h.ok(try(func() error { return h.Callers.Report(h.ctx(), ci, id, ended, "done") }))
+		h.ok(try(func() error { return h.Callers.Report(h.ctx(), ci, id, "", ended, "done") }))
 		if ran > 1 || ran == 1 && ended != approvers.ExecutionSucceeded {
 			t.Fatalf("killed at point %d: the tool ran %d times, and ended as %s", at, ran, ended)
 		}
@@ -680,7 +719,7 @@ func TestCallersWatch(t *testing.T) {
 		{"the answer", func() { h.ok(h.Callers.Answer(h.ctx(), ci, id, 0, "because")) }},
 		{"the approval", func() { h.approve(lead, id) }},
 		{"the claim", func() { h.ok(h.claims(id)) }},
-		{"the outcome", func() { h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, "")) }},
+		{"the outcome", func() { h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionUnknown, "")) }},
 		{"a report", func() {
 			h.ok(h.Runs.Report(h.ctx(), workflow.Click{Who: lead, Execution: h.callerView("ci", id).Execution.ID, Reason: "seen", At: h.clock.Now()}, workflow.Happened))
 		}},
@@ -689,7 +728,7 @@ func TestCallersWatch(t *testing.T) {
 			t.Errorf("not woken by %s", step.what)
 		}
 	}
-	h.ok(h.Callers.Report(h.ctx(), ci, second, approvers.ExecutionSucceeded, ""))
+	h.ok(h.Callers.Report(h.ctx(), ci, second, "", approvers.ExecutionSucceeded, ""))
 	if r := h.request(id); !slices.ContainsFunc(r.Remarks, func(m approvers.Remark) bool { return m.By == "caller:ci" && m.Text == "because" }) {
 		t.Errorf("the remarks are %+v", r.Remarks)
 	}
@@ -705,7 +744,7 @@ func TestCallersRetention(t *testing.T) {
 	h.reject(lead, id)
 	h.callerAsks(key) // the new key refers to the rejected request
 	h.ok(h.claims(unknown))
-	h.ok(h.Callers.Report(h.ctx(), ci, unknown, approvers.ExecutionUnknown, ""))
+	h.ok(h.Callers.Report(h.ctx(), ci, unknown, "", approvers.ExecutionUnknown, ""))
 	run := h.callerView("ci", unknown).Execution.ID
 	if h.payloadsOf(id) == 0 || h.payloadsOf(run) == 0 {
 		t.Fatal("there is nothing to erase")
@@ -764,7 +803,7 @@ func TestCallersActForPeople(t *testing.T) {
 	hash := hashText(h.callerView("ci", id).Execution.Args)
 	for _, c := range []approvers.Client{own, forUser("U0200"), other} {
 		for _, err := range []error{
-			h.Callers.Claim(h.ctx(), c, id, hash), h.Callers.Report(h.ctx(), c, id, approvers.ExecutionFailed, ""), h.Callers.Withdraw(h.ctx(), c, id, ""),
+			h.Callers.Claim(h.ctx(), c, id, hash), h.Callers.Report(h.ctx(), c, id, "", approvers.ExecutionFailed, ""), h.Callers.Withdraw(h.ctx(), c, id, ""),
 			h.Callers.Answer(h.ctx(), c, id, 0, "x"),
 		} {
 			wantProblem(t, err, workflow.CallerNotFound)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/approvers/workflow/view"
 	"countersign/store"
 )
@@ -157,6 +158,9 @@ func (t damageTx) closeAll(all []store.Damage, s salvaged) error {
 		}
 		t.note(slog.LevelError, "a stored record was damaged; it was set aside, and what it belongs to was closed", "bucket", x.Bucket, "key", x.Key, "why", x.Why)
 		if err := t.audit(approvers.InstallationChain, approvers.AuditDamaged, "", map[string]string{"bucket": x.Bucket, "key": x.Key, "why": x.Why}, nil); err != nil {
+			return err
+		}
+		if err := t.operators.happened(settings.ProblemRecord, x.Bucket+" "+x.Key, x.Why); err != nil {
 			return err
 		}
 	}

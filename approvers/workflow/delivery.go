@@ -20,8 +20,8 @@ type SentMessage struct {
 	Began time.Time     // before the bot looked up who can read the channel, and posted the message; zero: unknown
 }
 
-// Delivered records that Slack shows an outbox message. s is the outbox message that was rendered, with Channel and TS
-// set. The store keeps every version that was posted, except notices about card queues, and versions that may contain
+// Delivered records that Slack shows an outbox message. s is the outbox message that was rendered, with Channel, TS and
+// Parts set. The store keeps every version that was posted, except notices about card queues, and versions that may contain
 // texts that were erased since. If another replica has taken over the delivery, Delivered returns store.ErrFenced: see
 // sentLate.
 func (w *Outbox) Delivered(ctx context.Context, s store.OutboxMessage, p SentMessage) error {
@@ -44,7 +44,7 @@ func (w *Outbox) delivered(ctx context.Context, s store.OutboxMessage, p SentMes
 		posted := !lost && cur.TS != s.TS
 		if !lost {
 			cur.Channel, cur.TS, cur.ShownRevision, cur.Hash, cur.LastError, cur.RepostIfLost, cur.ReplacedTS = s.Channel, s.TS, s.Revision, hash, "", false, ""
-			cur.Drafted, cur.Refusals, cur.RefusedSince = false, 0, time.Time{}
+			cur.Drafted, cur.Refusals, cur.RefusedSince, cur.Parts = false, 0, time.Time{}, s.Parts
 			cur.Step = s.Step // for OutboxHead, Step is the number of the head that was posted
 			cur.Steps = s.Steps
 			if err := errors.Join(t.outbox.toldOf(cur), t.outbox.countAnswer(cur)); err != nil {
@@ -130,7 +130,7 @@ func (w *Outbox) sentLate(ctx context.Context, s store.OutboxMessage) error {
 			return t.outbox.changed(cur)
 		}
 		return t.outbox.addLeftover(cur, store.Leftover{
-			Channel: s.Channel, TS: s.TS, Since: t.now, Next: t.now, Late: true, Cause: "another replica had taken over the message",
+			Channel: s.Channel, TS: s.TS, Parts: s.Parts, Since: t.now, Next: t.now, Late: true, Cause: "another replica had taken over the message",
 		})
 	})
 }
@@ -434,13 +434,13 @@ func (w *Outbox) TriedLeftovers(ctx context.Context, message string, tried []Tri
 		for _, l := range s.Leftovers {
 			i := slices.IndexFunc(tried, func(d TriedDeletion) bool { return l.IsAt(d.Leftover) })
 			switch {
-			case s.Channel == l.Channel && s.TS == l.TS: // another replica found the late post, and uses it as the outbox message's Slack message
-				continue
 			case s.MayUse(l):
 				l.Next = t.now.Add(firstDeletion)
+			case len(s.ToDelete(l)) == 0: // another replica found the late post, and uses it as the outbox message's Slack message
+				continue
 			case i < 0:
 			case tried[i].Refused == "":
-				what := "a message that Slack would not delete is deleted"
+				what := "an old message is deleted"
 				if l.Late {
 					what = "a message that was posted twice is deleted"
 				}

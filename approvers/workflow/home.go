@@ -188,7 +188,7 @@ func (w *Homes) Idle(ctx context.Context, timer store.Timer) error {
 }
 
 // Shown records that Slack shows a Home tab. s is the outbox message that was rendered, with the Slack view's id as TS.
-// The parameter looks is a hash of the visible content.
+// The parameter looks is a hash of the visible content and of the stages of the shown requests.
 func (w *Homes) Shown(ctx context.Context, s store.OutboxMessage, p SentMessage, looks string) error {
 	return w.update(ctx, "home shown", func(t *tx) error {
 		cur, err := t.OutboxMessage(s.ID)

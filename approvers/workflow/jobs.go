@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 	"countersign/store/jobs"
 )
@@ -230,12 +231,22 @@ func (w *Intake) Deadly(inbox string) int {
 	return 0
 }
 
+// GiveUp closes a delivery that the bot could not handle, and tells the operators. The parameter note is the reason.
+func (w *Intake) GiveUp(ctx context.Context, inbox, note string) error {
+	return w.update(ctx, "give up", func(t *tx) error {
+		return errors.Join(t.settle(inbox, note), t.operators.happened(settings.ProblemDelivery, inbox, note))
+	})
+}
+
 // Abandon closes a delivery that has crashed too many processes. The audit record has the id of the user who sent the
 // delivery.
 func (w *Intake) Abandon(ctx context.Context, inbox, user string) error {
 	n := w.Crashes.Count(string(store.TimerInbox), inbox)
 	err := w.update(ctx, "abandon", func(t *tx) error {
 		if err := t.settle(inbox, fmt.Sprintf("%d processes ended while they worked on it", n)); err != nil {
+			return err
+		}
+		if err := t.operators.happened(settings.ProblemDelivery, inbox, fmt.Sprintf("the process ended %d times while it worked on it", n)); err != nil {
 			return err
 		}
 		facts := map[string]string{"kind": "delivery", "code": string(approvers.DeniedAbandoned), "delivery": inbox, "user": user, "deaths": fmt.Sprint(n)}

@@ -42,11 +42,11 @@ func (h *harness) tryLeftovers(message, refused string) (n int) {
 		var tried []workflow.TriedDeletion
 		for _, l := range list {
 			if !l.Next.After(h.clock.Now()) {
-				tried = append(tried, workflow.TriedDeletion{Leftover: l, Refused: refused})
+				tried = append(tried, workflow.TriedDeletion{Leftover: l.Leftover, Refused: refused})
+				n += len(l.Delete)
 			}
 		}
 		h.ok(h.Outbox.TriedLeftovers(h.ctx(), message, tried))
-		n += len(tried)
 	}
 	return n
 }
@@ -130,6 +130,23 @@ func TestLeftoversOfOneMessage(t *testing.T) {
 	}
 }
 
+// If Slack does not let the bot change an answer that has several Slack messages, the bot posts all of them again, and
+// deletes all old ones. The first old one is deleted when the new ones are posted.
+func TestReplacedAnswerOfSeveralMessages(t *testing.T) {
+	h := newHarness(t)
+	answer := h.only(h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`).ID, store.OutboxCard)
+	answer.Channel, answer.TS, answer.Parts = "C", "1.0", []string{"1.1", "1.2"}
+	h.ok(h.Outbox.Delivered(h.ctx(), answer, h.posted(answer)))
+	h.ok(h.Outbox.Replace(h.ctx(), h.message(answer.ID)))
+	if got := h.message(answer.ID); got.ReplacedTS != "1.0" || len(got.Parts) != 0 || got.State != store.OutboxWanted {
+		t.Errorf("the answer is %+v", got)
+	}
+	if n := h.tryLeftovers(answer.ID, ""); n != 2 {
+		t.Errorf("%d further messages are deleted", n)
+	}
+	h.invariants()
+}
+
 // takenOver is the store of a replica that has lost every claim.
 type takenOver struct{ store.Store }
 
@@ -145,28 +162,35 @@ func (s takenOver) Update(ctx context.Context, fn func(store.Tx) error) error {
 func TestSentLate(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		before, after string // what the other replica posts before and after the late post
-		deleted       int    // number of deletions of the late post
+		before, after string // the ts of what the other replica posts before and after the late post, with those of further Slack messages
+		deleted       int    // number of deletions of the late post's Slack messages
 		sendsAgain    bool
+		parts         []string // ts of the late post's further Slack messages
 	}{
 		{name: "the other replica had posted the card", before: "2.0", deleted: 1},
 		{name: "the other replica posts the card", after: "2.0", deleted: 1},
 		{name: "the other replica finds the late post", after: "1.0"},
 		{name: "the late call was a change", before: "1.0", sendsAgain: true},
+		{name: "the other replica had posted several", before: "2.0 2.1 2.2", deleted: 3, parts: []string{"1.1", "1.2"}},
+		{name: "the other replica posts several", after: "2.0 2.1 2.2", deleted: 3, parts: []string{"1.1", "1.2"}},
+		{name: "the other replica finds all", after: "1.0 1.1 1.2", parts: []string{"1.1", "1.2"}},
+		{name: "the other replica finds some", after: "1.0 1.1 2.2", deleted: 1, parts: []string{"1.1", "1.2"}},
+		{name: "the other replica finds only a further one", after: "2.0 1.1 2.2", deleted: 2, parts: []string{"1.1", "1.2"}},
+		{name: "the other replica has an earlier program", after: "2.0", deleted: 1, parts: []string{"1.1", "1.2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHarness(t)
 			card := h.only(h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`).ID, store.OutboxCard)
-			post := func(ts string) {
-				if ts != "" {
+			post := func(parts string) {
+				if ts := strings.Fields(parts); len(ts) > 0 {
 					s := h.message(card.ID)
-					s.Channel, s.TS = "C", ts
+					s.Channel, s.TS, s.Parts = "C", ts[0], ts[1:]
 					h.ok(h.Outbox.Delivered(h.ctx(), s, h.posted(s)))
 				}
 			}
 			post(c.before)
 			late := workflow.New(workflow.Config{Store: takenOver{h.store}, Policy: h.policy.Load, Tools: h.tools, Now: h.clock.Now, Log: slog.New(slog.DiscardHandler)})
-			card.Channel, card.TS = "C", "1.0"
+			card.Channel, card.TS, card.Parts = "C", "1.0", c.parts
 			if err := late.Outbox.Delivered(store.WithClaims(h.ctx(), store.Claim{Name: store.ShareClaim(1)}), card, h.posted(card)); !errors.Is(err, store.ErrFenced) {
 				t.Fatalf("the late delivery: got %v, want ErrFenced", err)
 			}
@@ -185,7 +209,7 @@ func TestSentLate(t *testing.T) {
 			if deleted += h.tryLeftovers(card.ID, ""); deleted != c.deleted {
 				t.Errorf("%d deletions, want %d", deleted, c.deleted)
 			}
-			want := cmp.Or(c.after, c.before)
+			want, _, _ := strings.Cut(cmp.Or(c.after, c.before), " ")
 			if got := h.message(card.ID); got.TS != want || len(got.Leftovers) != 0 || len(h.timers(store.TimerLeftover)) != 0 {
 				t.Errorf("the card is %q with leftovers %v, want %q and none", got.TS, got.Leftovers, want)
 			}

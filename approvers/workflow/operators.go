@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -225,6 +227,71 @@ func (t operatorsTx) webhookOn(client string) error {
 		}
 		return nil
 	})
+}
+
+// FailedCheck is a check of /readyz that has failed for a while.
+type FailedCheck struct {
+	Since time.Time
+	Why   string
+}
+
+// FollowChecks tells the operators which checks of /readyz have failed for a while. The parameter failed has these
+// checks by name. The problems of all other checks end. FollowChecks also ends the problems that have happened once, if
+// the operators were told of them noticeAgain ago.
+func (w *Outbox) FollowChecks(ctx context.Context, failed map[string]FailedCheck) error {
+	var known settings.Operators
+	err := w.Store.View(ctx, func(r store.Reader) (err error) {
+		known, _, err = settings.ReadOperators(r)
+		return err
+	})
+	follows := func(p settings.Problem) bool { return p.Lasts() && (p.Kind == settings.ProblemCheck || p.Kind.Once()) }
+	if err == nil && len(failed) == 0 && !slices.ContainsFunc(known.Notices, func(n settings.OperatorNotice) bool { return slices.ContainsFunc(n.Problems, follows) }) {
+		return nil
+	}
+	return w.update(ctx, "follow checks", func(t *tx) error {
+		return t.operators.change(func(o *settings.Operators) error {
+			names := map[string]bool{}
+			for _, name := range slices.Sorted(maps.Keys(failed)) {
+				names[name] = true
+				if err := t.operators.begin(o, settings.Problem{Kind: settings.ProblemCheck, Of: name, Since: failed[name].Since, Why: failed[name].Why}); err != nil {
+					return err
+				}
+			}
+			return errors.Join(t.operators.endOthers(o, settings.ProblemCheck, names), t.operators.endTold(o))
+		})
+	})
+}
+
+// endTold ends the problems that have happened once and were posted noticeAgain ago. Their notices stay as they are.
+func (t operatorsTx) endTold(o *settings.Operators) error {
+	for i := range o.Notices {
+		n := &o.Notices[i]
+		s, err := t.OutboxMessage(n.Message)
+		if store.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && (!n.Posted(s) || t.now.Sub(n.At) < noticeAgain) {
+			continue
+		}
+		for j := range n.Problems {
+			if p := &n.Problems[j]; p.Kind.Once() && p.Lasts() {
+				p.Until, p.Requests, p.More = t.now, nil, false
+			}
+		}
+	}
+	return nil
+}
+
+// happened tells the operators of a problem that can't end: of names the record or the delivery that was set aside. If
+// the stored notices are damaged, happened does nothing, so that this damage can be handled.
+func (t operatorsTx) happened(kind settings.ProblemKind, of, why string) error {
+	err := t.change(func(o *settings.Operators) error {
+		return t.begin(o, settings.Problem{Kind: kind, Since: t.now, Why: why, First: of, Requests: []string{of}})
+	})
+	if store.OnlyDamaged(err) {
+		return nil
+	}
+	return err
 }
 
 // follow tells the operators that a request can't be decided until they change something (approvers.NeedsOperator), or

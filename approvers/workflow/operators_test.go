@@ -361,6 +361,81 @@ func TestProblemsThatComeBack(t *testing.T) {
 	}
 }
 
+// A check of /readyz that fails is one problem, until the check succeeds.
+func TestOperatorsAreToldOfChecks(t *testing.T) {
+	o := newOperatorsHarness(t)
+	follow := func(names ...string) {
+		t.Helper()
+		failed := map[string]workflow.FailedCheck{}
+		for _, name := range names {
+			failed[name] = workflow.FailedCheck{Since: o.clock.Now(), Why: "no answer at " + o.clock.Now().String()}
+		}
+		o.ok(o.Outbox.FollowChecks(o.ctx(), failed))
+		o.pass(2 * time.Minute)
+	}
+	follow()
+	o.wants("nothing fails")
+	for range 3 {
+		follow("model")
+	}
+	follow("model", "rows")
+	o.wants("two checks fail", "check model", "check rows")
+	follow("rows")
+	follow()
+	o.wants("all succeed", "check model", "check rows")
+	same(t, "the first notice", o.shown["300.1"], "(check model)")
+	same(t, "the second notice", o.shown["300.2"], "(check rows)")
+}
+
+// Deliveries that are set aside within an hour are one problem, which nobody can end. Later, there is a new notice.
+func TestOperatorsAreToldOfDeliveries(t *testing.T) {
+	o := newOperatorsHarness(t)
+	setAside := func(id string) {
+		t.Helper()
+		_, err := o.Intake.Receive(o.ctx(), store.Inbox{ID: id, Kind: store.InboxEvent, Payload: []byte("{}"), ReceivedAt: o.clock.Now()}, "")
+		o.ok(err)
+		o.ok(o.Intake.GiveUp(o.ctx(), id, "it failed too often"))
+	}
+	later := func(d time.Duration) {
+		t.Helper()
+		o.pass(d)
+		o.ok(o.Outbox.FollowChecks(o.ctx(), nil))
+	}
+	setAside("one")
+	setAside("two")
+	later(30 * time.Minute)
+	setAside("three")
+	later(20 * time.Minute)
+	o.wants("within an hour", "delivery ")
+	same(t, "the notice", o.shown["300.1"], "delivery ")
+	later(time.Hour)
+	setAside("four")
+	later(time.Minute)
+	o.wants("after an hour", "delivery ", "delivery ")
+	same(t, "the first notice", o.shown["300.1"], "delivery ")
+}
+
+// The transaction that sets damaged records aside also tells the operators. Damage to the notices themselves is handled,
+// too.
+func TestOperatorsAreToldOfDamage(t *testing.T) {
+	o := newOperatorsHarness(t)
+	r := o.ask(`issue_refund {"amount":1}`)
+	click := o.clickOn(lead, approvers.Approve, r.ID)
+	o.spoil("requests", r.ID)
+	if _, err := o.Requests.Decide(o.ctx(), click); err == nil {
+		t.Error("a damaged request was approved")
+	}
+	o.pass(time.Minute)
+	o.wants("a damaged request", "record ")
+	o.spoil("settings", store.SettingOperators)
+	o.review()
+	o.ok(o.Intake.GiveUp(o.ctx(), "", "it failed too often"))
+	o.pass(2 * time.Minute)
+	if last := o.posts[len(o.posts)-1]; !strings.Contains(last, "delivery ") {
+		t.Errorf("the last notice after the damage is %q", last)
+	}
+}
+
 // If the cards of many requests reach nobody, there is only one problem. It ends when no such request waits any more.
 func TestManyUnseenCards(t *testing.T) {
 	o := newOperatorsHarness(t)

@@ -457,3 +457,14 @@ func (w *Outbox) Viewed(ctx context.Context, v Viewing) (rendering string, err e
 	})
 	return rendering, err
 }
+
+// Looked closes the delivery of a click that only opened a form. The parameter redraw is the id of the clicked outbox
+// message if the message shows an earlier stage or plan. The message is then rendered again. Otherwise redraw is empty.
+func (w *Outbox) Looked(ctx context.Context, c Click, redraw string) error {
+	return w.update(ctx, "looked", func(t *tx) error {
+		if err := t.settle(c.Inbox, ""); err != nil {
+			return err
+		}
+		return t.outbox.drawAgain(redraw, c, &approvers.Denied{Code: approvers.DeniedStage})
+	})
+}

@@ -133,6 +133,32 @@ func TestReconsiderTakesApprovalsBack(t *testing.T) {
 		t.Error("the card is not shown again")
 	}
 	h.wantKinds(r.ID, "proposed decided replanned")
+	if facts, _ := h.lastFacts(r.ID, approvers.AuditReplanned); facts[approvers.FactRestarted] != "true" {
+		t.Errorf("the facts of the new plan are %v", facts)
+	}
+}
+
+// A policy changes only a setting of a later stage that is not in the audit's facts. The record of the new plan says
+// that the stages did not start again.
+func TestReconsiderKeepsApprovals(t *testing.T) {
+	h := newHarness(t)
+	rejects := func(n int) func(*approvers.Policy) {
+		return func(p *approvers.Policy) {
+			p.Approvers[2].Members = append(p.Approvers[2].Members, users("U0005")...)
+			p.Tools[4].Stages = []approvers.Stage{{Approver: "finance-director", Quorum: 2}, {Approver: "finance-director", Quorum: 1, Rejects: n}}
+		}
+	}
+	h.policy.Store(policy("policy-2", rejects(2)))
+	r := h.approve(fin1, h.ask(`cancel_account {}`).ID)
+	h.policy.Store(policy("policy-3", rejects(1)))
+	h.ok(h.Requests.Reevaluate(h.ctx()))
+	if r := h.wantState(r.ID, approvers.Pending); len(r.ValidApprovals()) != 1 {
+		t.Errorf("%d approvals count", len(r.ValidApprovals()))
+	}
+	h.wantKinds(r.ID, "proposed decided replanned")
+	if facts, _ := h.lastFacts(r.ID, approvers.AuditReplanned); facts[approvers.FactRestarted] != "false" {
+		t.Errorf("the facts of the new plan are %v", facts)
+	}
 }
 
 // slow is a store that can delay the end of a write transaction.

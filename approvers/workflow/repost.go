@@ -43,6 +43,15 @@ func (w *Outbox) Replace(ctx context.Context, s store.OutboxMessage) error {
 		if err != nil || cur.Round != s.Round || cur.TS != s.TS {
 			return err
 		}
+		if len(cur.Parts) > 0 { // all Slack messages of the answer are posted again
+			old := store.Leftover{Channel: cur.Channel, TS: cur.Parts[0], Parts: cur.Parts[1:], Since: t.now, Next: t.now, Cause: "the answer is posted again"}
+			if err := t.outbox.addLeftover(cur, old); err != nil {
+				return err
+			}
+			if cur, err = t.OutboxMessage(s.ID); err != nil {
+				return err
+			}
+		}
 		cur.Round++
 		cur.ReplacedTS = cur.TS
 		return t.reposts.repostLost(cur)
@@ -82,7 +91,7 @@ func (t repostsTx) markLost(s store.OutboxMessage) error {
 
 // repostLost schedules a lost message to be posted again.
 func (t repostsTx) repostLost(s store.OutboxMessage) error {
-	s.State, s.TS, s.Hash, s.RepostIfLost, s.Drafted = store.OutboxWanted, "", "", false, false
+	s.State, s.TS, s.Parts, s.Hash, s.RepostIfLost, s.Drafted = store.OutboxWanted, "", nil, "", false, false
 	s.Revision++
 	if err := t.PutOutboxMessage(s); err != nil {
 		return err

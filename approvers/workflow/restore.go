@@ -20,6 +20,7 @@ type Restoration struct {
 	Hash   string             // SHA-256 of the file in hex; empty for a database
 	Taken  time.Time          // when the backup was made
 	Loss   *Loss              // set if the operator accepted that the store is older than its signed heads; nil: the store was restored from a backup, or salvaged
+	Faults bool               // the store or its history has faults, and the operator accepted them
 
 	older bool // the file was damaged: rows may have an old state, and audit records may be missing
 }
@@ -81,6 +82,7 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 		if x.Hash != "" {
 			facts["sha256"] = x.Hash
 		}
+		x.noteFaults(facts)
 		for name, n := range closed {
 			facts[name] = strconv.Itoa(n)
 		}
@@ -89,6 +91,13 @@ func (w *History) Restored(ctx context.Context, x Restoration) error {
 		}
 		return t.audit(approvers.InstallationChain, approvers.AuditRestored, x.Who, facts, body)
 	})
+}
+
+// noteFaults adds the fact that the operator accepted faults.
+func (x Restoration) noteFaults(facts map[string]string) {
+	if x.Faults {
+		facts["faults"] = "accepted"
+	}
 }
 
 // Salvaged makes a salvaged store usable. A salvaged store has the records of a damaged file that could be read. If a
@@ -183,10 +192,11 @@ func (w *History) clearMarks(ctx context.Context) error {
 
 // NothingLost records an operator's statement about a restored or copied database. The operator states that no bot has
 // worked on the original since the copy was made. So NothingLost closes no work.
-func (w *History) NothingLost(ctx context.Context, who approvers.PersonID, database, reason string) error {
+func (w *History) NothingLost(ctx context.Context, x Restoration, reason string) error {
 	return w.update(ctx, "restore", func(t *tx) error {
-		facts := map[string]string{"backup": database, "lost": "nothing"}
-		return t.audit(approvers.InstallationChain, approvers.AuditRestored, who, facts, map[string]string{"reason": reason})
+		facts := map[string]string{"backup": x.Backup, "lost": "nothing"}
+		x.noteFaults(facts)
+		return t.audit(approvers.InstallationChain, approvers.AuditRestored, x.Who, facts, map[string]string{"reason": reason})
 	})
 }
 

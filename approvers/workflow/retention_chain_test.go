@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -230,4 +231,32 @@ func TestRetentionWithAWrongClock(t *testing.T) {
 		t.Errorf("the last round was for %s, and the clock says %s", at, h.clock.Now())
 	}
 	h.turns = nil
+}
+
+// Retention is off for months, while the bot runs. The first round after it is switched on again erases all old data.
+func TestRetentionSwitchedOnAgain(t *testing.T) {
+	h := newHarness(t)
+	keeping(h)
+	round := func(erased int) {
+		t.Helper()
+		done, err := retention.Round(h.ctx(), h.Workflow)
+		h.ok(err)
+		if done.Conversations != erased {
+			t.Errorf("%d conversations were erased; want %d", done.Conversations, erased)
+		}
+	}
+	round(0)
+	h.policy.Store(policy("policy-2"))
+	for i := range 5 {
+		r := h.requestIn(h.sayIn(fmt.Sprintf("%d00.1", i+1), alice, "please").Turn, `issue_refund {"amount":5}`)
+		h.reject(lead, r.ID)
+		h.answer(r.Turn)
+		h.clock.pass(60 * aDay)
+		round(0)
+	}
+	keeping(h)
+	h.clock.pass(6 * time.Hour)
+	round(4)
+	round(0)
+	h.turns = nil // most turns are erased, and the invariants are checked only for existing turns
 }

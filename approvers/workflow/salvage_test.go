@@ -411,7 +411,7 @@ func (w wreckage) salvage(t *testing.T, broken []byte, what string) (rows, named
 			s.Close()
 			return
 		}
-		err = bolt.Fill(t.Context(), to, false, func(f store.Filling) error {
+		err = bolt.Fill(t.Context(), to, "", false, func(f store.Filling) error {
 			return store.CopyRows(t.Context(), s, f, func(store.Copied) { rows++ }, func() {})
 		})
 		if err := errors.Join(err, s.Close()); err != nil {

@@ -140,7 +140,7 @@ func TestWebhookIsDurable(t *testing.T) {
 	}
 	h.clock.pass(time.Second)
 	h.ok(h.claims(id))
-	h.ok(h.Callers.Report(h.ctx(), ci, id, approvers.ExecutionUnknown, "")) // during the delivery
+	h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionUnknown, "")) // during the delivery
 	h.ok(h.Callers.Told(h.ctx(), timers[0], hook.Target(), sent.Key))
 	h.reopen()
 	h.wantTold("the change during the delivery", "execution.finished unknown")

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,6 +26,12 @@ func IdentityRisk(p *approvers.Policy, r *approvers.Request) approvers.Risk {
 // Clicker returns the identity of a person who clicked, with the user groups that can give authority over the tool. If
 // the risk is high or critical, Clicker does not use cached answers. r is the clicked request, and may be nil.
 func (d *Users) Clicker(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
+	return d.IdentifyActor(ctx, user, groupsThatCount(p, tool, r), isFresh(risk))
+}
+
+// Approver is like Clicker, for a person who does not act now. If Slack refuses to name the members of one of the user
+// groups, Approver returns the refusal. Otherwise the caller could take the person for somebody without authority.
+func (d *Users) Approver(ctx context.Context, user string, p *approvers.Policy, tool string, risk approvers.Risk, r *approvers.Request) (approvers.Identity, error) {
 	return d.Identify(ctx, user, groupsThatCount(p, tool, r), isFresh(risk))
 }
 
@@ -37,14 +44,30 @@ func (d *Users) ClickerOfAll(ctx context.Context, user string, p *approvers.Poli
 		highest = max(highest, IdentityRisk(p, r))
 	}
 	slices.Sort(groups)
-	return d.Identify(ctx, user, slices.Compact(groups), isFresh(highest))
+	return d.IdentifyActor(ctx, user, slices.Compact(groups), isFresh(highest))
 }
 
 func isFresh(risk approvers.Risk) bool { return risk >= approvers.High || !risk.Valid() }
 
 // Identify returns the identity of a person. The identity includes each of the given user groups in which the person is
-// a member. If fresh is set, Identify does not use cached answers.
+// a member. If fresh is set, Identify does not use cached answers. If Slack refuses to name the members of a group,
+// Identify returns the refusal.
 func (d *Users) Identify(ctx context.Context, user string, groups []string, fresh bool) (approvers.Identity, error) {
+	who, err := d.Who(ctx, user, fresh)
+	if err != nil || who.ID == "" {
+		return who, err
+	}
+	who, refused, err := d.addGroups(ctx, who, user, groups, fresh)
+	if err = cmp.Or(err, refused); err != nil {
+		return approvers.Identity{}, err
+	}
+	return who, nil
+}
+
+// IdentifyActor is like Identify, for a person who acts. A user group whose members Slack refuses to name gives no
+// authority, and the identity says so. This is safe because a policy uses groups only to give authority. So a person
+// who has the authority without the group can act.
+func (d *Users) IdentifyActor(ctx context.Context, user string, groups []string, fresh bool) (approvers.Identity, error) {
 	who, err := d.Who(ctx, user, fresh)
 	if err != nil || who.ID == "" {
 		return who, err
@@ -52,15 +75,39 @@ func (d *Users) Identify(ctx context.Context, user string, groups []string, fres
 	return d.AddGroups(ctx, who, user, groups, fresh)
 }
 
-// AddGroups adds user groups to an identity: each of the given groups in which the person is a member. user is the id
-// under which Slack named the person. If fresh is set, AddGroups does not use cached answers.
+// AddGroups adds user groups to the identity of a person who acts: each of the given groups in which the person is a
+// member. user is the id under which Slack named the person. If fresh is set, AddGroups does not use cached answers.
 func (d *Users) AddGroups(ctx context.Context, who approvers.Identity, user string, groups []string, fresh bool) (approvers.Identity, error) {
-	if len(groups) == 0 {
-		return who, nil
-	}
-	all, err := d.allGroups(ctx, fresh)
+	who, refused, err := d.addGroups(ctx, who, user, groups, fresh)
 	if err != nil {
 		return approvers.Identity{}, err
+	}
+	if refused != nil {
+		d.log.ErrorContext(ctx, "Slack refuses to name the members of user groups, so the groups give nobody authority",
+			"user", user, "groups", who.Unnamed, "cause", slackapi.Explain(refused))
+	}
+	return who, nil
+}
+
+// RefusesMembers reports whether an error means that Slack refuses to name the members of a user group, for example
+// because the bot token lacks a scope.
+func RefusesMembers(err error) bool {
+	return slackapi.IsRefused(err) && !slackapi.IsTokenRefusal(slackapi.ErrorCode(err))
+}
+
+// addGroups adds user groups to an identity. The groups whose members Slack refuses to name are in Unnamed, and refused
+// is Slack's refusal.
+func (d *Users) addGroups(ctx context.Context, who approvers.Identity, user string, groups []string, fresh bool) (with approvers.Identity, refused, err error) {
+	if len(groups) == 0 {
+		return who, nil, nil
+	}
+	all, err := d.allGroups(ctx, fresh)
+	if RefusesMembers(err) {
+		who.Unnamed = slices.Concat(who.Unnamed, groups)
+		return who, err, nil
+	}
+	if err != nil {
+		return who, nil, err
 	}
 	for _, named := range groups {
 		if slices.Contains(who.Groups, named) {
@@ -70,8 +117,12 @@ func (d *Users) AddGroups(ctx context.Context, who approvers.Identity, user stri
 		is := slices.ContainsFunc(all[named].Members, isThis)
 		if !is {
 			members, err := d.membersOf(ctx, all, named, fresh)
+			if RefusesMembers(err) {
+				who.Unnamed, refused = append(who.Unnamed, named), err
+				continue
+			}
 			if err != nil {
-				return approvers.Identity{}, err
+				return who, nil, err
 			}
 			is = slices.ContainsFunc(members, isThis)
 		}
@@ -79,7 +130,7 @@ func (d *Users) AddGroups(ctx context.Context, who approvers.Identity, user stri
 			who.Groups = append(who.Groups, named)
 		}
 	}
-	return who, nil
+	return who, refused, nil
 }
 
 // groupsThatCount lists the user groups that can give authority over a tool. These are the groups of roles that cover
@@ -228,7 +279,7 @@ func (d *Users) RoleMembers(ctx context.Context, role approvers.Role) ([]string,
 	var users []string
 	var refused error
 	leftOut := func(err error) bool {
-		if !slackapi.IsRefused(err) || slackapi.IsTokenRefusal(slackapi.ErrorCode(err)) {
+		if !RefusesMembers(err) {
 			return false
 		}
 		refused = err
@@ -295,7 +346,7 @@ func (d *Users) GroupUsers(ctx context.Context, group string, r *approvers.Reque
 	}
 	var out []approvers.Identity
 	for _, user := range slices.Sorted(slices.Values(members)) {
-		who, err := d.Clicker(ctx, user, p, r.Tool, approvers.Low, r)
+		who, err := d.Approver(ctx, user, p, r.Tool, approvers.Low, r)
 		if err != nil {
 			return nil, err
 		}

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/slack-go/slack"
 
 	"countersign/approvers"
+	"countersign/bot/slackapi"
 )
 
 // In an enterprise, Slack names one person by the id in the enterprise or by the id in the workspace. A role or a group
@@ -58,6 +60,52 @@ func TestOneAddressForAPerson(t *testing.T) {
 	r := approvers.Request{Plan: approvers.Plan{Stages: []approvers.Stage{{Approver: "a", Group: "one"}}}}
 	if got, err := d.GroupUsers(t.Context(), "one", &r, &approvers.Policy{Approvers: []approvers.Role{role}}); err != nil || !slices.Equal(ids(got), want) {
 		t.Errorf("the group has %v (%v), want %v", got, err, want)
+	}
+}
+
+// If Slack refuses to name the members of a user group, the group gives a person who acts no authority, and the identity
+// says so. For a person who does not act, the look-up fails. If Slack can't be asked, both look-ups fail.
+func TestGroupThatSlackDoesNotName(t *testing.T) {
+	var refusal string
+	var list []any
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer := map[string]any{"ok": true, "user": map[string]any{"id": "U1", "team_id": "T1"}, "usergroups": list}
+		if strings.HasPrefix(r.URL.Path, "/usergroups.") && (list == nil || r.URL.Path == "/usergroups.users.list") {
+			answer = map[string]any{"ok": false, "error": refusal}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer web.Close()
+	p := &approvers.Policy{Approvers: []approvers.Role{{CanApprove: []string{"*"}, Members: []approvers.Member{
+		{Kind: approvers.MemberGroup, Value: "cut"}, {Kind: approvers.MemberGroup, Value: "one"},
+	}}}}
+	some := []any{map[string]any{"id": "S1", "handle": "one", "users": []string{"U1"}}, map[string]any{"id": "S2", "handle": "cut"}}
+	for _, tt := range []struct {
+		refusal         string
+		list            []any
+		groups, unnamed []string
+		fails           bool
+	}{
+		{"missing_scope", nil, nil, []string{"cut", "one"}, false},
+		{"missing_scope", some, []string{"one"}, []string{"cut"}, false},
+		{"internal_error", nil, nil, nil, true},
+		{"invalid_auth", some, nil, nil, true},
+	} {
+		refusal, list = tt.refusal, tt.list
+		d := NewUsers(UsersOptions{
+			API: slack.New("xoxb-1", slack.OptionAPIURL(web.URL+"/")), Self: func(context.Context) (Self, error) { return Self{Team: "T1"}, nil },
+			CountsEmail: func(string) bool { return false }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		})
+		who, err := d.Clicker(t.Context(), "U1", p, "t", approvers.High, nil)
+		if (err != nil) != tt.fails || !slices.Equal(who.Groups, tt.groups) || !slices.Equal(who.Unnamed, tt.unnamed) {
+			t.Errorf("%s: a person who clicks has %q and not %q (%v)", tt.refusal, who.Groups, who.Unnamed, err)
+		}
+		if who, err := d.Approver(t.Context(), "U1", p, "t", approvers.High, nil); slackapi.ErrorCode(err) != tt.refusal || who.ID != "" {
+			t.Errorf("%s: the look-up of %v did not fail: %v", tt.refusal, who, err)
+		}
 	}
 }
 

@@ -34,6 +34,12 @@ func problem(kind settings.ProblemKind, of string, change ...func(*settings.Prob
 		p.Source, p.How = "crm", string(workflow.DriftChanged)
 	case settings.ProblemPeople, settings.ProblemQuorum:
 		p.Tool, p.First, p.Requests = "cancel_account", "req_1", []string{"req_1"}
+	case settings.ProblemCheck:
+		p.Why = "the model's endpoint refuses the key"
+	case settings.ProblemRecord:
+		p.Why, p.First, p.Requests = "its checksum is wrong", "requests req_1", []string{"requests req_1"}
+	case settings.ProblemDelivery:
+		p.Why, p.First, p.Requests = "it failed too often", "event:Ev1", []string{"event:Ev1"}
 	case settings.ProblemCards:
 		p.Why, p.Tool, p.First, p.Requests = "conversations.open: missing_scope: im:write", "issue_refund", "req_1", []string{"req_1"}
 	}
@@ -72,6 +78,9 @@ func TestOperatorNotices(t *testing.T) {
 		"operators_people_over":  noticeView(problem(settings.ProblemPeople, "team-lead", problemEnded)),
 		"operators_quorum":       noticeView(problem(settings.ProblemQuorum, "finance-director")),
 		"operators_quorum_over":  noticeView(problem(settings.ProblemQuorum, "finance-director", problemEnded)),
+		"operators_check":        noticeView(problem(settings.ProblemCheck, "model"), problem(settings.ProblemCheck, "of a later version")),
+		"operators_check_over":   noticeView(problem(settings.ProblemCheck, "model", problemEnded)),
+		"operators_set_aside":    noticeView(problem(settings.ProblemRecord, ""), problem(settings.ProblemDelivery, "")),
 		"operators_burst":        noticeView(problem(settings.ProblemWebhook, "ci", problemEnded), tool, cards),
 	} {
 		t.Run(name, func(t *testing.T) { bottest.Golden(t, name, drawn(t, s).Messages[0]) })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"crypto/rand"
 	"crypto/sha256"
@@ -17,7 +18,9 @@ import (
 
 	"countersign/approvers"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/config"
+	"countersign/store"
 )
 
 // removeRecord deletes the last record of a chain from a store's file, as an attacker would.
@@ -98,6 +101,9 @@ func TestBackupOfStoreWithFaults(t *testing.T) {
 			}
 			if said, err := runCommand(t, "audit", "verify"); cli.Code(err) != cli.ExitNo || !strings.Contains(said, c.fault) {
 				t.Errorf("after that, verify says %s (%v)", said, err)
+			}
+			if said, err := runCommand(t, "audit", "list", "--kind", "restored"); !strings.Contains(said, "The store was restored with faults from copied.db") {
+				t.Errorf("after that, the list says %s (%v)", said, err)
 			}
 		})
 	}
@@ -186,6 +192,57 @@ func TestAcceptLossOfStoreWithFaults(t *testing.T) {
 	path := threeChains(t)
 	useStore(t, path)
 	removeRecord(t, path, "req_B")
+	addLaterHead(t, path)
+	const fault = "chain req_B: record 3 is missing"
+	said, err := runCommand(t, "audit", "accept-loss", "--head", "1", "--reason", "it is lost")
+	if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "--accept-faults") || !strings.Contains(said, fault) {
+		t.Errorf("without the flag: %s (%v)", said, err)
+	}
+	said, err = runCommand(t, "audit", "accept-loss", "--head", "1", "--reason", "it is lost", "--accept-faults")
+	if err != nil || !strings.Contains(said, fault) || !strings.Contains(said, "Accepted as ") {
+		t.Errorf("with the flag: %s (%v)", said, err)
+	}
+	said, err = runCommand(t, "audit", "list", "--long", "--kind", "restored")
+	if err != nil || !strings.Contains(said, `faults="accepted"`) {
+		t.Errorf("the list: %s (%v)", said, err)
+	}
+}
+
+// If the store is old, commands that read it warn. They open the store once, so they also report damage once.
+func TestReadingOldStore(t *testing.T) {
+	path := threeChains(t)
+	useStore(t, path)
+	addLaterHead(t, path)
+	db, err := openstore.File(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(t.Context(), func(tx store.Tx) error { return tx.PutSetting(store.Setting{Key: "one", Value: []byte("1")}) })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	damaged := strings.ReplaceAll(readText(t, path), `"key":"one"`, `"key":"onE"`)
+	if err := os.WriteFile(path, []byte(damaged), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, was := new(bytes.Buffer), cli.Stderr
+	cli.Stderr = log
+	defer func() { cli.Stderr = was }()
+	for _, args := range [][]string{{"audit", "list"}, {"pending"}} {
+		log.Reset()
+		said, err := runCommand(t, args...)
+		if err != nil || strings.Count(said, "this is an old state") != 1 {
+			t.Errorf("%v: it does not warn once: %s (%v)", args, said, err)
+		}
+		if n := strings.Count(log.String(), "settings, "); n != 1 {
+			t.Errorf("%v: the damage is reported %d times, want once: %s", args, n, log)
+		}
+	}
+}
+
+// addLaterHead writes a file of signed heads with a head that the store at the path lacks.
+func addLaterHead(t *testing.T, path string) {
+	t.Helper()
 	text, err := approvers.NewSealKey(rand.Reader, "countersign-test")
 	if err != nil {
 		t.Fatal(err)
@@ -200,14 +257,5 @@ func TestAcceptLossOfStoreWithFaults(t *testing.T) {
 	}
 	if err := os.WriteFile(config.AuditBeside(path).Heads, []byte(note+"\n"), 0o600); err != nil {
 		t.Fatal(err)
-	}
-	const fault = "chain req_B: record 3 is missing"
-	said, err := runCommand(t, "audit", "accept-loss", "--head", "1", "--reason", "it is lost")
-	if cli.Code(err) != cli.ExitNo || !strings.Contains(err.Error(), "--accept-faults") || !strings.Contains(said, fault) {
-		t.Errorf("without the flag: %s (%v)", said, err)
-	}
-	said, err = runCommand(t, "audit", "accept-loss", "--head", "1", "--reason", "it is lost", "--accept-faults")
-	if err != nil || !strings.Contains(said, fault) || !strings.Contains(said, "Accepted as ") {
-		t.Errorf("with the flag: %s (%v)", said, err)
 	}
 }

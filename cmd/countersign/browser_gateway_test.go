@@ -94,7 +94,7 @@ func TestBrowserGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.sees(inMessages, "The client ci is running it.")
-	if _, err := ci.Report(within(t), approved.ID, client.Succeeded, "shop 1.4.2 is live"); err != nil {
+	if _, err := ci.Report(within(t), approved.ID, approved.Run, client.Succeeded, "shop 1.4.2 is live"); err != nil {
 		t.Fatal(err)
 	}
 	b.sees(inMessages, "The client ci says: it ran")

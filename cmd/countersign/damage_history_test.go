@@ -245,3 +245,40 @@ func TestReportsGoPastADamagedRecord(t *testing.T) {
 		t.Errorf("it prints %q", out.String())
 	}
 }
+
+// The last record of a request's chain is damaged. It may have ended the request, so the report does not count the
+// request as waiting. A damaged record after the end of the period does not matter.
+func TestReportWithoutLastRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	db, err := openstore.File(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(t.Context(), func(tx store.Tx) error {
+		var prev approvers.AuditRecord
+		for i, kind := range []approvers.AuditKind{approvers.AuditProposed, approvers.AuditReminded, approvers.AuditClosed} {
+			prev = approvers.AuditRecord{
+				Chain: "req_A", At: time.Unix(int64(100*i), 0).UTC(), Kind: kind,
+				Facts: map[string]string{"tool": "pay", "verdict": "ask", "stages": "team", "state": "withdrawn"},
+			}.Link(prev)
+			if err := tx.AppendAudit(prev, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	flip(t, path, "req_A/3")
+	if db, err = openstore.File(path); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for until, open := range map[int64]int{50: 1, 150: 0} {
+		got, err := audit.ReadActivity(t.Context(), db, nil, audit.ActivityOptions{Until: time.Unix(until, 0)})
+		if !errors.Is(err, store.ErrDamaged) || len(got.Tools) != 1 || got.Tools[0].Open != open {
+			t.Errorf("until %d: %+v (%v); want %d open", until, got.Tools, err, open)
+		}
+	}
+}

@@ -89,7 +89,7 @@ func decideAtTerminal(cmd *cobra.Command, o operatorDecision) error {
 // The function "confirmed" prints the whole request and asks the operator for confirmation. The result digest is the
 // digest of the printed arguments.
 func confirmed(cmd *cobra.Command, request string) (digest string, err error) {
-	found, _, err := askPending(cmd.Context(), request)
+	found, _, err := askPending(cmd.Context(), request, cmd.ErrOrStderr())
 	if err != nil {
 		return "", err
 	}

@@ -251,7 +251,7 @@ func TestGatewayDecide(t *testing.T) {
 	}()
 	teo.clicks("countersign", "", "Approve", "Refund of $49.99 for order ORD-123")
 	approved := ci.wants(<-decided, http.StatusOK, "approved")
-	ci.verify(approved.text("receipt"), id, args)
+	ci.verify(approved.text("receipt"), id, approved.text("run"), args)
 	if by := fmt.Sprint(approved.Body["decision"]); !strings.Contains(by, "Team Lead") || strings.Contains(approved.Original, "U0002") || strings.Contains(approved.Original, "Teo") {
 		t.Errorf("the decision is %s", approved.Original)
 	}
@@ -272,7 +272,9 @@ func TestGatewayDecide(t *testing.T) {
 	ci.wants(ci.do(http.MethodGet, "/v1/requests/"+id, ""), http.StatusOK, "running")
 	ci.wants(claim(), http.StatusConflict, "already_claimed")
 
-	done := ci.wants(ci.do(http.MethodPost, "/v1/requests/"+id+"/outcome", `{"status":"succeeded","text":"refund re_1"}`), http.StatusOK, "succeeded")
+	ci.wants(ci.do(http.MethodPost, "/v1/requests/"+id+"/outcome", `{"status":"failed","run":"exec_none"}`), http.StatusConflict, "not_claimed")
+	report := `{"status":"succeeded","text":"refund re_1","run":"` + approved.text("run") + `"}`
+	done := ci.wants(ci.do(http.MethodPost, "/v1/requests/"+id+"/outcome", report), http.StatusOK, "succeeded")
 	if done.text("disposition") != "approved-executed" || done.text("result") != "refund re_1" {
 		t.Errorf("the end is %s", done.Original)
 	}
@@ -283,7 +285,7 @@ func TestGatewayDecide(t *testing.T) {
 }
 
 // verify checks a receipt with only the published keys, as the receiver of a receipt does.
-func (c caller) verify(receipt, id, args string) {
+func (c caller) verify(receipt, id, run, args string) {
 	c.Helper()
 	_, text := get(c.T, c.base+"/.well-known/jwks.json")
 	var keys jose.JSONWebKeySet
@@ -302,7 +304,7 @@ func (c caller) verify(receipt, id, args string) {
 	if err := claims.Validate(jwt.Expected{Issuer: "countersign", AnyAudience: jwt.Audience{"ci"}}); err != nil {
 		c.Errorf("the receipt: %v", err)
 	}
-	if own.Request != id || own.ArgsHash != tokenHash(args) || own.Tool != "issue_refund" || own.Definition == "" || claims.ID == "" || claims.Expiry == nil {
+	if own.Request != id || own.ArgsHash != tokenHash(args) || own.Tool != "issue_refund" || own.Definition == "" || claims.ID != run || claims.Expiry == nil {
 		c.Errorf("the receipt says %+v %+v", claims, own)
 	}
 	if token.Headers[0].ExtraHeaders["typ"] != gateway.ReceiptType {
@@ -560,7 +562,7 @@ func TestGatewayReplicas(t *testing.T) {
 	for i, c := range at {
 		approved := c.wants(<-decided[i], http.StatusOK, "approved")
 		hash = approved.text("args_sha256")
-		at[1-i].verify(approved.text("receipt"), id, `{"order_id":"ORD-123", "amount":49.99,"currency":"USD","reason":"broken"}`)
+		at[1-i].verify(approved.text("receipt"), id, approved.text("run"), `{"order_id":"ORD-123", "amount":49.99,"currency":"USD","reason":"broken"}`)
 	}
 	claimed := 0
 	for i := range 8 {

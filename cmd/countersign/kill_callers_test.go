@@ -154,7 +154,7 @@ func (c *killHarness) live1(ctx context.Context, j *job, act func(tool, key stri
 	}
 	if _, err := gate.Claim(ctx, r); err != nil {
 		if errors.Is(err, client.ErrClaimLost) {
-			return "", errors.Join(err, c.report(j, gate, r.ID, client.Failed, "it did not run, because the answer to the claim was lost"))
+			return "", errors.Join(err, c.report(j, gate, r, client.Failed, "it did not run, because the answer to the claim was lost"))
 		}
 		return "", err
 	}
@@ -170,15 +170,15 @@ func (c *killHarness) live1(ctx context.Context, j *job, act func(tool, key stri
 	if random.IntN(6) == 0 {
 		return "", errAgentKilled // after the run
 	}
-	return "", c.report(j, gate, r.ID, client.Succeeded, `{"done":true}`)
+	return "", c.report(j, gate, r, client.Succeeded, `{"done":true}`)
 }
 
 // report reports an outcome to the gateway. If the bot restarts, report repeats the report.
-func (c *killHarness) report(j *job, gate *client.Client, id string, status client.Status, text string) error {
+func (c *killHarness) report(j *job, gate *client.Client, r *client.Request, status client.Status, text string) error {
 	ctx, cancel := context.WithTimeout(c.Context(), settleTime)
 	defer cancel()
 	gate.Patience = settleTime
-	_, err := gate.Report(ctx, id, status, text)
+	_, err := gate.Report(ctx, r.ID, r.Run, status, text)
 	if client.Is(err, client.OutcomeKnown) || client.Is(err, client.NotClaimed) {
 		return nil // people reported the outcome first, or the bot never got the agent's claim
 	}

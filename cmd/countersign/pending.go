@@ -40,8 +40,7 @@ It works while the bot runs, and on the store of a stopped bot. docs/operate.md 
 			if len(args) == 1 {
 				id = args[0]
 			}
-			task.WarnHeld(cmd.Context(), cmd.ErrOrStderr())
-			found, raw, err := askPending(cmd.Context(), id)
+			found, raw, err := askPending(cmd.Context(), id, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -57,10 +56,10 @@ It works while the bot runs, and on the store of a stopped bot. docs/operate.md 
 	return cmd
 }
 
-// askPending runs pendingTask and parses its output.
-func askPending(ctx context.Context, id string) (found pending, raw []byte, err error) {
+// askPending runs pendingTask and parses its output. If the bot is held, askPending writes a warning.
+func askPending(ctx context.Context, id string, warnings io.Writer) (found pending, raw []byte, err error) {
 	var out bytes.Buffer
-	if err := pendingTask.Do(ctx, id, nil, &out); err != nil {
+	if err := pendingTask.DoWarned(ctx, id, &out, warnings); err != nil {
 		return found, nil, err
 	}
 	if found, err = parsePending(out.Bytes()); err != nil {

@@ -309,6 +309,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	if p.sealer != nil {
 		g.Go(func() error { return s.inOneReplica(ctx, sealingJob, p.sealer.Run) })
 	}
+	g.Go(func() error { return s.inOneReplica(ctx, sealingJob, func(ctx context.Context) error { return s.tellChecks(ctx, p) }) })
 	if s.admin != nil {
 		h := admin(s.probes(p), p.metrics.Handler())
 		g.Go(func() error { return serveHTTP(ctx, s.admin, h) })
@@ -387,7 +388,7 @@ func (s setup) serveControl(ctx context.Context, g *errgroup.Group, p parts) (en
 
 // Only one replica at a time does each of these jobs. That replica also handles its own shares of the timers.
 const (
-	sealingJob = "sealing" // seals the history
+	sealingJob = "sealing" // seals the history, and tells the operators of failing checks
 	upkeepJob  = "upkeep"  // drops old deliveries, erases data beyond the policy's retention, and makes the weekly report
 	tokenJob   = "token"   // renews the bot token of an app with token rotation
 )

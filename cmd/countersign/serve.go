@@ -224,7 +224,9 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 		file.OnReturn(func() error { return audit.StillNewest(env.Store.Path, env.Audit.Heads, db) })
 	}
 	if database, ok := db.(*postgres.Store); ok {
-		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{Name: cli.ProcessName(), Version: version(), Jobs: oneReplicaJobs, Log: log}); err != nil {
+		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{
+			Name: cli.ProcessName(), Version: version(), Jobs: oneReplicaJobs, Log: log, Able: policies.Usable,
+		}); err != nil {
 			return unlessEnded(ctx, openstore.DatabaseError(err))
 		}
 	}

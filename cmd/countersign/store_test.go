@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -171,12 +172,28 @@ func TestDamagedStore(t *testing.T) {
 			damage[fmt.Sprintf("%s at page %d", what, from)] = torn
 		}
 	}
+	cycle, branches := bytes.Clone(whole), 0
+	for n := range uint64(len(cycle) / page) {
+		p := cycle[n*page:]
+		if binary.LittleEndian.Uint64(p) == n && p[8] == 1 { // a branch page, whose first entry names another page
+			binary.LittleEndian.PutUint64(p[24:], n)
+			branches++
+		}
+	}
+	if branches == 0 {
+		t.Fatal("the store has no branch page")
+	}
+	damage["branch pages that name themselves"] = cycle
 	ended := map[int]int{}
 	for name, content := range damage {
-		for _, args := range []string{"audit verify", "audit list", "pending req_none", "store compact", "backup " + filepath.Join(dir, "copy.db") + " --force"} {
+		for _, args := range []string{
+			"audit verify", "audit list", "pending req_none", "store compact", "store check", "backup " + filepath.Join(dir, "copy.db") + " --force",
+			"store salvage " + path + " --to bolt:" + filepath.Join(dir, "salvaged.db"),
+		} {
 			if err := os.WriteFile(path, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			_ = os.Remove(filepath.Join(dir, "salvaged.db"))
 			_, err := runCommand(t, strings.Fields(args)...)
 			ended[cli.Code(err)]++
 			if cli.Code(err) == cli.ExitUsage && !strings.Contains(fmt.Sprint(err), "req_none") { // the pages that this command reads are undamaged

@@ -69,9 +69,10 @@ func deletions(rows map[string]map[string]string) (out []tampering) {
 				elsewhere: bucket == "audit_heads" && i == len(keys)-1})
 		}
 	}
-	for chain, of := range chainsOf(rows) {
+	chains := chainsOf(rows)
+	for _, chain := range slices.Sorted(maps.Keys(chains)) { // in a fixed order, so that the same seed selects the same tamperings
 		var steps []func(tx *bbolt.Tx) error
-		for _, key := range of {
+		for _, key := range chains[chain] {
 			steps = append(steps, remove("audit", key), remove("audit_payloads", key))
 		}
 		out = append(out, tampering{kind: "delete", what: "chain " + chain, do: all(steps...)})
@@ -111,8 +112,10 @@ func reorders(rows map[string]map[string]string) (out []tampering) {
 // The function "truncations" returns tamperings that cut off the end of a chain, the journal or the heads. It also
 // returns tamperings that cut off the ends of all three.
 func truncations(rows map[string]map[string]string) (out []tampering) {
-	for chain, keys := range chainsOf(rows) {
+	chains := chainsOf(rows)
+	for _, chain := range slices.Sorted(maps.Keys(chains)) {
 		var steps []func(tx *bbolt.Tx) error
+		keys := chains[chain]
 		for i := range keys {
 			key := keys[len(keys)-1-i]
 			steps = append(steps, remove("audit", key), remove("audit_payloads", key))
@@ -202,7 +205,8 @@ func replacements(rows map[string]map[string]string, own, thief approvers.SealKe
 			out = append(out, tampering{kind: "replace", what: fmt.Sprintf("head %d and those after it, by a key that takes over", number), do: resign(number, takeover, thief)})
 		}
 	}
-	for bucket, keys := range map[string][]string{"audit": rowsOf(rows, "audit"), "audit_payloads": rowsOf(rows, "audit_payloads")} {
+	for _, bucket := range []string{"audit", "audit_payloads"} {
+		keys := rowsOf(rows, bucket)
 		for i, key := range keys { // replaces a row by a distant row of the same bucket
 			other := keys[(i+len(keys)/2)%len(keys)]
 			if rows[bucket][other] != rows[bucket][key] {

@@ -139,7 +139,7 @@ func TestLeftoverCardsAreDeletedInTheEnd(t *testing.T) {
 			}
 			return err
 		})
-		if len(b.log.with("a message that Slack would not delete is deleted")) != 1 {
+		if len(b.log.with("an old message is deleted")) != 1 {
 			t.Error("the log does not say that it is deleted")
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -90,11 +91,22 @@ func render(t *testing.T, given map[string]any) (map[string]string, error) {
 	return out, nil
 }
 
+// fits checks that a manifest fits the schema of its kind: it has no unknown field, and all values have the right type.
+func fits(object *unstructured.Unstructured) error {
+	if object.GetKind() == monitoring.ServiceMonitorsKind { // a custom resource, so the Kubernetes API does not define it
+		text, err := object.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		return yaml.UnmarshalStrict(text, new(monitoring.ServiceMonitor))
+	}
+	_, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(object)
+	return err
+}
+
 // TestGolden renders the chart with different settings, and compares the manifests with the golden files. Each
-// manifest, except a ServiceMonitor, must fit the schema of the Kubernetes API: it has no unknown field, and all values
-// have the right type.
+// manifest must fit its schema.
 func TestGolden(t *testing.T) {
-	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	for name, given := range settings {
 		t.Run(name, func(t *testing.T) {
 			files, err := render(t, given)
@@ -108,10 +120,8 @@ func TestGolden(t *testing.T) {
 					if err := yaml.UnmarshalStrict([]byte(doc), &object.Object); err != nil {
 						t.Fatalf("%s: %v\n%s", file, err, doc)
 					}
-					if object.GetKind() != "ServiceMonitor" { // a custom resource, so the schema of the Kubernetes API does not have it
-						if _, err := types.ObjectToTyped(object); err != nil {
-							t.Errorf("%s %s does not fit the schema: %v", file, object.GetKind(), err)
-						}
+					if err := fits(object); err != nil {
+						t.Errorf("%s %s does not fit the schema: %v", file, object.GetKind(), err)
 					}
 					text, err := yaml.Marshal(object.Object)
 					if err != nil {
@@ -139,18 +149,20 @@ func TestGolden(t *testing.T) {
 
 // TestSchemaSees checks that the schema rejects unknown fields and values of a wrong type.
 func TestSchemaSees(t *testing.T) {
-	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
 	for doc, ok := range map[string]bool{
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: b}}`:                              true,
-		`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, date: {a: b}}`:                              false,
-		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x}, spec: {replicas: "one"}}`:            false,
-		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {template: {spec: {pods: 1}}}}`: false,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: b}}`:                                                            true,
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, date: {a: b}}`:                                                            false,
+		`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: x}, spec: {replicas: "one"}}`:                                          false,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {template: {spec: {pods: 1}}}}`:                               false,
+		`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: x}, spec: {selector: {}, endpoints: [{port: a}]}}`: true,
+		`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: x}, spec: {selector: {}, endpoints: [{prt: a}]}}`:  false,
+		`{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, metadata: {name: x}, spec: {selector: {}, endpoints: {port: a}}}`:   false,
 	} {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(doc), &object.Object); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := types.ObjectToTyped(object); (err == nil) != ok {
+		if err := fits(object); (err == nil) != ok {
 			t.Errorf("%s: %v", doc, err)
 		}
 	}
@@ -167,6 +179,7 @@ func TestWrongValues(t *testing.T) {
 		"a misspelt key":                 {values(map[string]any{"replicas": 3}), "replicas"},
 		"a database without its address": {values(map[string]any{"store": map[string]any{"kind": "postgres"}}), "secret"},
 		"headers for no receiver":        {values(map[string]any{"traces": map[string]any{"secret": "t"}}), "endpoint"},
+		"an interval without a unit":     {values(map[string]any{"serviceMonitor": map[string]any{"enabled": true, "interval": "30"}}), "interval"},
 		"another kind of store":          {values(map[string]any{"store": map[string]any{"kind": "sqlite"}}), "kind"},
 		"neither a key nor an endpoint":  {values(map[string]any{"model": map[string]any{"name": "m"}}), "model"},
 		"too many replicas for Slack":    {values(map[string]any{"store": map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 6}}}), "replicas"},

@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"countersign/internal/owner"
 	"countersign/store"
 )
 
@@ -33,7 +34,7 @@ const compactRoom = 16 << 20
 // stays until the new file is complete and durable, even if the process is killed. If the new file would not be
 // smaller, nothing changes. If the parameter worth is not nil, Compact first calls this function. If the function
 // returns an error, Compact changes nothing. Compact refuses a damaged file: the new file would lack the unreadable
-// rows, and would hide that they are missing.
+// rows, and would hide that they are missing. In a large damaged file, Compact sets examineKey.
 func Compact(ctx context.Context, path string, worth func(Usage) error) (before, after int64, err error) {
 	path = target(path)
 	info, err := os.Stat(path)
@@ -46,7 +47,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 		return 0, 0, fmt.Errorf("%w: %s is another kind of file, or was cut off: it has %d bytes. Name another file, or put a backup in its place", store.ErrForeign, path, info.Size())
 	}
 	before = info.Size()
-	db, file, err := open(path, Options{OpenFile: os.OpenFile, statistics: true})
+	db, file, _, err := open(path, Options{OpenFile: os.OpenFile, statistics: true})
 	if err != nil {
 		return 0, 0, sentence(path, err)
 	}
@@ -78,7 +79,7 @@ func Compact(ctx context.Context, path string, worth func(Usage) error) (before,
 	if after = made.Size(); after >= before {
 		return before, before, nil
 	}
-	if err := errors.Join(keepOwner(info, temp.Name()), os.Chmod(temp.Name(), info.Mode().Perm())); err != nil {
+	if err := errors.Join(owner.Keep(temp.Name(), info), os.Chmod(temp.Name(), info.Mode().Perm())); err != nil {
 		return 0, 0, fmt.Errorf("store: a new file can't be given the owner and the mode of %s: compact the store as the user that runs the bot, or as root (%w)", path, err)
 	}
 	if err := errors.Join(syncFile(temp.Name()), os.Rename(temp.Name(), path)); err != nil {

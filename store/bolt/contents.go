@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"countersign/internal/owner"
 	"countersign/store"
 	"countersign/store/record"
 )
@@ -386,8 +387,9 @@ const fillSuffix = ".copying"
 // is complete, checked and durable. If Fill is interrupted, the incomplete file stays in the same directory. The next
 // Fill of the same path continues the incomplete file. If anew is true, Fill discards an incomplete file instead. Fill
 // never replaces a file at the path. If there is such a file, Fill returns fs.ErrExist. Fill also never deletes another
-// file that has the name of the incomplete file.
-func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) error) error {
+// file that has the name of the incomplete file. If root runs Fill, the new file belongs to the owner of the file like.
+// If like is empty, or there is no such file, the new file belongs to the owner of its directory.
+func Fill(ctx context.Context, path, like string, anew bool, fill func(store.Filling) error) error {
 	temp := path + fillSuffix
 	if there, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
@@ -405,7 +407,10 @@ func Fill(ctx context.Context, path string, anew bool, fill func(store.Filling) 
 	if err != nil {
 		return err
 	}
-	if err = fill(f); err == nil {
+	if err = owner.Inherit(f.identity.file, like, filepath.Dir(path)); err == nil {
+		err = fill(f)
+	}
+	if err == nil {
 		err = f.flush(ctx)
 	}
 	if err == nil {
@@ -465,13 +470,16 @@ func left(temp string, anew bool) (*filling, error) {
 		return nil, fmt.Errorf("store: %s is in the way of the new store: %w", temp, within{err})
 	}
 	var at []byte
-	empty := true // the copy was stopped before its first rows
+	empty := s.torn == nil // the copy was stopped before its first rows
 	err = Guard(func() error {
 		return s.db.View(func(tx *bbolt.Tx) error {
 			at = bytes.Clone(tx.Bucket(rootBucket).Get(copyingKey))
 			for in := range allBuckets {
+				if !empty {
+					break
+				}
 				k, _ := tx.Bucket([]byte(bucketNames[in])).Cursor().First()
-				empty = empty && k == nil
+				empty = k == nil
 			}
 			return nil
 		})

@@ -38,11 +38,11 @@ func TestFillAgain(t *testing.T) {
 	}
 	var kept []byte
 	errKilled := errors.New("killed")
-	err := Fill(t.Context(), path, false, func(f store.Filling) (err error) {
+	err := Fill(t.Context(), path, "", false, func(f store.Filling) (err error) {
 		if err := errors.Join(one(f), f.EachRow(t.Context(), func(store.Row) error { return nil })); err != nil {
 			return err
 		}
-		if err := Fill(t.Context(), path, false, one); !errors.Is(err, store.ErrLocked) {
+		if err := Fill(t.Context(), path, "", false, one); !errors.Is(err, store.ErrLocked) {
 			t.Errorf("a second copy at the same time: %v", err)
 		}
 		kept, err = os.ReadFile(path + fillSuffix)
@@ -66,7 +66,7 @@ func TestFillAgain(t *testing.T) {
 			if err := os.WriteFile(path+fillSuffix, left, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := Fill(t.Context(), path, anew, one); !errors.Is(err, store.ErrForeign) {
+			if err := Fill(t.Context(), path, "", anew, one); !errors.Is(err, store.ErrForeign) {
 				t.Errorf("beside %s: got error %v, want ErrForeign", name, err)
 			}
 			if now, err := os.ReadFile(path + fillSuffix); err != nil || !bytes.Equal(now, left) {
@@ -86,13 +86,13 @@ func TestFillAgain(t *testing.T) {
 		if err := os.WriteFile(path+fillSuffix, left, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := Fill(t.Context(), path, false, one); err != nil {
+		if err := Fill(t.Context(), path, "", false, one); err != nil {
 			t.Fatalf("after %s was left: %v", name, err)
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
 			t.Errorf("after %s was left: the directory has %v, %v", name, files, err)
 		}
-		if err := Fill(t.Context(), path, false, one); !errors.Is(err, fs.ErrExist) {
+		if err := Fill(t.Context(), path, "", false, one); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("a store was replaced: %v", err)
 		}
 		s := mustOpen(t, path)

@@ -9,6 +9,8 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
+	"os"
+	"slices"
 	"time"
 
 	berrors "go.etcd.io/bbolt/errors"
@@ -33,6 +35,7 @@ type examination struct {
 	faults    []pageFault
 	listed    bool // the list of free pages was read to its end
 	unknown   int  // how many damaged rows have no mark yet
+	outline   bool // leaf pages are not examined, except those of the list of buckets, and the first one of each bucket
 
 	row func(in bucket, k, v []byte, state rowState) // called with every row; the function must copy any slice that it keeps
 }
@@ -118,6 +121,9 @@ func readMeta(page []byte) (m meta, ok bool) {
 	return meta{root: n(metaRoot), freelist: n(metaFreelist), pages: n(metaPages), tx: n(metaTx)}, true
 }
 
+// mostPages is far above the number of pages of any real file.
+const mostPages = 8 * math.MaxInt32
+
 // metas reads both meta pages and returns the current one. If the newer page is damaged, bbolt silently uses the older
 // page, which undoes the last commit. If this commit recorded the start of a call, the call would run a second time. So
 // metas returns an error if either page is damaged.
@@ -139,6 +145,51 @@ func metas(file io.ReaderAt, pageSize int) (meta, error) {
 	return both[1], nil
 }
 
+// outline examines the pages of a file that can harm bbolt: the list of buckets, the branch pages of all buckets, and the
+// list of free pages. bbolt follows a cycle of branch pages until the stack overflows, which ends the process. So
+// outline runs before bbolt reads the file. outline reads about one percent of a large file. The result torn reports
+// whether the pages of a bucket, or the list of free pages, are damaged.
+func outline(path string, file *os.File) (torn bool, err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	valid, pageSize := validMetas(file, info.Size())
+	if len(valid) == 0 {
+		return false, nil // bbolt returns an error
+	}
+	m, err := metas(file, int(pageSize))
+	if err == nil {
+		torn, err = outlined(path, info.Size(), examination{ctx: context.Background(), file: file, size: uint64(pageSize), meta: m})
+	}
+	if now, _ := validMetas(file, info.Size()); !slices.Equal(now, valid) { // possible on systems where the function lock does nothing
+		return false, berrors.ErrTimeout
+	}
+	return torn, err
+}
+
+func outlined(path string, size int64, x examination) (torn bool, err error) {
+	if least := x.meta.pages * x.size; x.meta.pages <= mostPages && uint64(size) < least {
+		return false, shorter(path, size, int64(least))
+	}
+	whole := x
+	x.outline = true
+	if err := x.all(); err != nil {
+		return false, err
+	}
+	if len(x.root) == 0 {
+		return false, fmt.Errorf("%w: %s belongs to another program. Name another file", store.ErrForeign, path)
+	}
+	if x.meta.freelist == math.MaxUint64 { // bbolt reads all pages to find the free ones
+		err = whole.all()
+		x = whole
+	}
+	if err == nil && !x.listed && len(x.faults) > 0 {
+		err = fmt.Errorf("%w: %s. Put a backup in its place", store.ErrDamaged, x.faults[len(x.faults)-1].why)
+	}
+	return len(x.faults) > 0, err
+}
+
 func (x *examination) fault(in bucket, format string, args ...any) {
 	x.faults = append(x.faults, pageFault{in, fmt.Sprintf(format, args...)})
 }
@@ -146,7 +197,7 @@ func (x *examination) fault(in bucket, format string, args ...any) {
 // all examines the whole file. The result is an error if a page of the list of buckets is damaged, because the file
 // then can't be repaired.
 func (x *examination) all() error {
-	if x.meta.pages > math.MaxInt32*8 {
+	if x.meta.pages > mostPages {
 		return fmt.Errorf("%w: it says that it has %d pages. Put a backup in its place", store.ErrDamaged, x.meta.pages)
 	}
 	if err := x.tree(); err != nil {
@@ -180,7 +231,11 @@ func (x *examination) bucketElement(k, v []byte, flags uint32) error {
 		}
 	}
 	isRoot := bytes.Equal(k, rootBucket)
-	if flags != leafBucket || in == 0 && !isRoot && !bytes.Equal(k, runsBucket) || len(v) < pageHeader {
+	foreign := in == 0 && !isRoot && !bytes.Equal(k, runsBucket)
+	if x.outline && foreign {
+		return nil // the file may belong to another program, or to a newer version
+	}
+	if flags != leafBucket || foreign || len(v) < pageHeader {
 		x.fault(0, "there is a bucket %s, which no store has", shownKey(k))
 		for b := range allBuckets { // a damaged pointer may lead to a page of rows instead of the list of buckets
 			if flags == 0 && stateOf(b, k, v) == rowSound {
@@ -241,6 +296,7 @@ type tree struct {
 	element func(k, v []byte, flags uint32) error
 	nested  bool   // the function in the field element may read other pages
 	last    []byte // the previous key
+	leaves  int    // the depth of the leaf pages, which is the same for all of them; 0: not known yet
 }
 
 // page examines a page and the pages below it in the tree. All keys must be at or above low, and below high. A limit
@@ -259,6 +315,9 @@ func (t *tree) page(id uint64, low, high []byte, depth int) error {
 		return nil
 	case depth > maxDepth:
 		x.fault(t.in, "page %d is nested too deep", id)
+		return nil
+	case x.outline && t.leaves > 0 && depth == t.leaves:
+		x.use[id] = pageReached
 		return nil
 	}
 	body, err := x.read(id, 1, &x.leaf)
@@ -299,9 +358,11 @@ func (x *examination) read(id, pages uint64, memory *[]byte) ([]byte, error) {
 		*memory = make([]byte, n)
 	}
 	b := (*memory)[:n]
-	if _, err := x.file.ReadAt(b, int64(id*x.size)); err != nil && !errors.Is(err, io.EOF) {
+	got, err := x.file.ReadAt(b, int64(id*x.size))
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	clear(b[got:])
 	return b, nil
 }
 
@@ -312,6 +373,9 @@ func (t *tree) elements(name string, page []byte, size uint64, low, high []byte,
 	if flags != pageBranch && flags != pageLeaf || count == 0 && size == 0 && depth > 0 || flags == pageBranch && size > 0 {
 		t.x.fault(t.in, "%s is of kind %#x with %d elements", name, flags, count)
 		return nil
+	}
+	if flags == pageLeaf && !t.nested {
+		t.leaves = depth
 	}
 	data := pageHeader + count*pageElement // where the next data must start
 	faults := len(t.x.faults)
@@ -439,7 +503,7 @@ func (x *examination) free() {
 		x.use[n] = pageFree
 	}
 	x.listed = true
-	if len(x.faults) > 0 {
+	if len(x.faults) > 0 || x.outline {
 		return // a damaged page may point to a page that was not reached, so this page may be in use
 	}
 	for n := uint64(2); n < x.meta.pages; n++ {
@@ -482,20 +546,24 @@ func (s *Store) Inspect(ctx context.Context) error {
 		}
 	}
 	err = Guard(x.all)
+	remedy := "Start the program again: it repairs the file as far as possible"
+	if s.readOnly && s.torn == nil && btx.Size() > mostAtOpen {
+		remedy = "countersign serve finds this a minute after its start, and repairs the file as far as possible when it starts again"
+	}
 	for _, f := range x.faults {
-		s.damage.Found(store.Damage{Bucket: f.bucket(), Why: f.why + ". Start the program again: it repairs the file as far as possible"})
+		s.damage.Found(store.Damage{Bucket: f.bucket(), Why: f.why + ". " + remedy})
 	}
 	if errors.Is(err, store.ErrDamaged) {
 		s.damage.failed(err)
 		err = nil
 	}
-	if err != nil || s.readOnly || len(x.faults) == 0 && x.unknown == 0 {
+	if err != nil || s.readOnly || s.torn != nil || len(x.faults) == 0 && x.unknown == 0 {
 		return err
 	}
-	return s.Update(ctx, func(t store.Tx) error { // the next Open then examines a file of any size
+	return s.Update(ctx, func(t store.Tx) error {
 		r := t.(*tx).rows
 		r.written = true
-		return r.tx.Bucket(rootBucket).Put(examineKey, []byte("1"))
+		return demandExamination(r.tx)
 	})
 }
 

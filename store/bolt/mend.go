@@ -17,14 +17,15 @@ import (
 	"go.etcd.io/bbolt"
 
 	"countersign/approvers"
+	"countersign/internal/owner"
 	"countersign/store"
 	"countersign/store/record"
 )
 
 // mostAtOpen is the size in bytes of the largest file that is examined before use. The examination of a file in the
 // page cache takes about one second per GiB. A larger file is examined while the file is in use. If this examination
-// finds damage, the next Open examines the file before use.
-const mostAtOpen = 256 << 20
+// finds damage, the next Open examines the file before use. Tests change mostAtOpen.
+var mostAtOpen int64 = 256 << 20
 
 // looked is the result of examining a file.
 type looked struct {
@@ -52,8 +53,8 @@ func (x *examination) plain() bool {
 // repairs is the remedy for a file that Open can repair.
 const repairs = "countersign serve repairs the file as far as possible when it starts"
 
-// whole returns an error if the file of an open store is damaged. A row with a mark (see the function mark) is known
-// damage, which whole accepts.
+// whole returns an error if the file of an open store is damaged. The next Open then repairs the file. A row with a mark
+// (see the function mark) is known damage, which whole accepts.
 func whole(ctx context.Context, db *bbolt.DB, file io.ReaderAt) error {
 	var first *store.DamagedError
 	x, err := examine(ctx, db, file, func(in bucket, k, _ []byte, state rowState) {
@@ -64,24 +65,40 @@ func whole(ctx context.Context, db *bbolt.DB, file io.ReaderAt) error {
 	switch {
 	case err != nil:
 		return err
+	case len(x.faults) > 0 && x.plain():
+		return x.faults[0].old()
 	case len(x.faults) > 0:
-		return fmt.Errorf("%w: %s: %s. %s", store.ErrDamaged, x.faults[0].bucket(), x.faults[0].why, repairs)
+		err = fmt.Errorf("%w: %s: %s", store.ErrDamaged, x.faults[0].bucket(), x.faults[0].why)
 	case first != nil && !x.plain():
-		return fmt.Errorf("%w. %s", first, repairs)
+		err = first
+	default:
+		return nil
 	}
-	return nil
+	if x.meta.pages*x.size <= uint64(mostAtOpen) {
+		return fmt.Errorf("%w. %s", err, repairs)
+	}
+	if slices.ContainsFunc(x.faults, func(f pageFault) bool { return f.in == bucketEnd }) {
+		return fmt.Errorf("%w. Put a backup in its place", err) // a transaction could overwrite pages in use
+	}
+	db.NoFreelistSync = false // see open
+	if noted := db.Update(demandExamination); noted != nil {
+		return fmt.Errorf("%w. countersign serve repairs the file only after this was noted in it, which failed: %w", err, noted)
+	}
+	return fmt.Errorf("%w. %s", err, repairs)
 }
 
-// look examines the file of an open store. A file above mostAtOpen is examined only if examineKey is set. If the file
-// is damaged, look builds a new file from the readable rows. With Options.AsIs, look only lists the damage. If a
+// old returns the error for a damaged file of an older layout, which Open can't repair.
+func (f pageFault) old() error {
+	return fmt.Errorf("%w: %s. Put a backup in its place, or open it once with the version that wrote it", store.ErrDamaged, f.why)
+}
+
+// look examines the file of an open store. A file above mostAtOpen is examined only if examineKey is set, or if the
+// parameter torn reports damaged pages: see outline. If the file is damaged, look builds a new file from the readable rows. With Options.AsIs, look only lists the damage. If a
 // damaged file must be upgraded first, look returns an error.
-func look(db *bbolt.DB, file *os.File, path string, opts Options) (found looked, err error) {
-	if _, err := metas(file, db.Info().PageSize); err != nil {
-		return found, err
-	}
+func look(db *bbolt.DB, file *os.File, path string, torn bool, opts Options) (found looked, err error) {
 	large := false
 	err = db.View(func(tx *bbolt.Tx) error {
-		large = tx.Size() > mostAtOpen && tx.Bucket(rootBucket).Get(examineKey) == nil
+		large = !torn && tx.Size() > mostAtOpen && tx.Bucket(rootBucket).Get(examineKey) == nil
 		return nil
 	})
 	if err != nil || large {
@@ -99,7 +116,7 @@ func look(db *bbolt.DB, file *os.File, path string, opts Options) (found looked,
 	old := x.plain()
 	switch {
 	case old && len(x.faults) > 0:
-		return found, fmt.Errorf("%w: %s. Put a backup in its place, or open it once with the version that wrote it", store.ErrDamaged, x.faults[0].why)
+		return found, x.faults[0].old()
 	case old || len(x.faults) == 0 && x.unknown == 0:
 		if old {
 			found.damage = nil
@@ -128,9 +145,12 @@ func look(db *bbolt.DB, file *os.File, path string, opts Options) (found looked,
 	return found, err
 }
 
-// examineKey is set in the root bucket if damage was found while a large store was in use. If the key is set, the next
-// Open examines the file.
+// examineKey is set in the root bucket if damage was found in a large store that was in use, or that Compact refused. If
+// the key is set, the next Open examines the file.
 var examineKey = []byte("examine")
+
+// demandExamination makes the next Open examine a file of any size.
+func demandExamination(tx *bbolt.Tx) error { return tx.Bucket(rootBucket).Put(examineKey, []byte("1")) }
 
 // salvaged is a row of the damaged file.
 type salvaged struct {
@@ -679,7 +699,7 @@ func (s *salvage) write(path string, opts Options, x *examination) (kept string,
 		return "", err
 	}
 	defer os.Remove(temp.Name())
-	if err := errors.Join(sameOwner(path, temp.Name()), temp.Close()); err != nil {
+	if err := errors.Join(owner.Inherit(temp, path, dir), temp.Close()); err != nil {
 		return "", err
 	}
 	if err := fill(temp.Name(), opts); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -73,18 +72,18 @@ func Open(path string, opts Options) (*Store, error) {
 	if err := exists(path, opts); err != nil {
 		return nil, err
 	}
-	db, file, err := open(path, opts)
+	db, file, torn, err := open(path, opts)
 	if err != nil {
 		return nil, sentence(path, err)
 	}
 	var found looked
 	err = Guard(func() (err error) {
-		found, err = look(db, file, path, opts)
+		found, err = look(db, file, path, torn, opts)
 		return err
 	})
 	if err == nil && found.kept != "" { // look has put a new file at the path
 		if err = db.Close(); err == nil {
-			db, file, err = open(path, opts)
+			db, file, _, err = open(path, opts)
 		}
 		if err != nil {
 			return nil, sentence(path, err)
@@ -179,8 +178,9 @@ func replacedMeanwhile(path string) error {
 }
 
 // open opens an existing file without changing the file. By default, bbolt writes a list of free pages into a file that
-// has none, even if the file belongs to another program. NoFreelistSync prevents this.
-func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
+// has none, even if the file belongs to another program. NoFreelistSync prevents this. The result torn reports whether
+// pages are damaged: see outline.
+func open(path string, opts Options) (db *bbolt.DB, file *os.File, torn bool, err error) {
 	defer func() {
 		if err != nil && file != nil {
 			unlock(file) // needed if bbolt panicked; if bbolt returned, it has already unlocked and closed the file
@@ -199,7 +199,12 @@ func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 					return opts.OpenFile(name, flag, mode) // bbolt opens the file once more to copy the store
 				}
 				var err error
-				file, err = opts.OpenFile(name, flag&^os.O_CREATE, mode)
+				if file, err = opts.OpenFile(name, flag&^os.O_CREATE, mode); err != nil {
+					return nil, err
+				}
+				if err = lock(file); err == nil {
+					torn, err = outline(path, file)
+				}
 				return file, err
 			},
 		})
@@ -211,39 +216,15 @@ func open(path string, opts Options) (db *bbolt.DB, file *os.File, err error) {
 		}
 		return nil
 	})
-	if errors.Is(err, store.ErrDamaged) {
-		if cut := cutOff(path); cut != nil {
-			err = cut
-		}
-	}
-	return db, file, err
-}
-
-// cutOff returns an error if a file has fewer pages than its last commit says. cutOff returns nil if the number of
-// pages can't be determined.
-func cutOff(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil
-	}
-	last, err := metas(file, os.Getpagesize())
-	if least := last.pages * uint64(os.Getpagesize()); err == nil && last.pages < math.MaxInt32 && uint64(info.Size()) < least {
-		return shorter(path, info.Size(), int64(least))
-	}
-	return nil
+	return db, file, torn, err
 }
 
 func shorter(path string, size, least int64) error {
 	return fmt.Errorf("%w: %s was cut off: it has %d bytes of at least %d. Put a backup in its place", store.ErrForeign, path, size, least)
 }
 
-// verify checks that some version of this program wrote the file at the path, and that this version of the program can
-// read the file. verify also checks that the file is not cut off, has all buckets, and is not an incomplete copy.
+// verify checks that this version of the program can read the file at the path. verify also checks that the file has all
+// buckets, and is not an incomplete copy.
 func verify(db *bbolt.DB, path string, file *os.File, incomplete bool) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -253,13 +234,7 @@ func verify(db *bbolt.DB, path string, file *os.File, incomplete bool) error {
 		return replacedMeanwhile(path)
 	}
 	return db.View(func(tx *bbolt.Tx) error {
-		if tx.Size() > info.Size() {
-			return shorter(path, info.Size(), tx.Size())
-		}
 		root := tx.Bucket(rootBucket)
-		if root == nil {
-			return fmt.Errorf("%w: %s belongs to another program. Name another file", store.ErrForeign, path)
-		}
 		version, err := strconv.Atoi(string(root.Get(schemaKey)))
 		sum := root.Get(sumKey)
 		switch {

@@ -12,6 +12,7 @@ import (
 
 	berrors "go.etcd.io/bbolt/errors"
 
+	"countersign/internal/owner"
 	"countersign/store"
 )
 
@@ -38,7 +39,7 @@ func Replace(path string, from io.Reader, prepare func(*Store) error) (kept stri
 	}
 	defer os.Remove(temp.Name())
 	_, err = io.Copy(temp, from)
-	if err = errors.Join(err, sameOwner(path, temp.Name()), temp.Close()); err != nil {
+	if err = errors.Join(err, owner.Inherit(temp, path, dir), temp.Close()); err != nil {
 		return "", sentence(temp.Name(), err)
 	}
 	s, err := Open(temp.Name(), Options{})
@@ -99,7 +100,7 @@ func hold(path string) (release func() error, err error) {
 	if info.Size() < smallest {
 		return free, nil
 	}
-	db, _, err := open(path, Options{OpenFile: os.OpenFile})
+	db, _, _, err := open(path, Options{OpenFile: os.OpenFile})
 	if err == nil {
 		return db.Close, nil
 	}

@@ -118,7 +118,7 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 	valid, pageSize := validMetas(in, size)
 	x := &examination{ctx: ctx, file: in, size: uint64(pageSize)}
 	pages := uint64(size+pageSize-1) / uint64(pageSize)
-	if pages > math.MaxInt32*8 {
+	if pages > mostPages {
 		return nil, fmt.Errorf("it has %d pages", pages)
 	}
 	for i := range valid {

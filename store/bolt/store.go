@@ -22,7 +22,7 @@ type Store struct {
 	damage   *damages
 	identity *identity
 	readOnly bool  // see Options
-	torn     error // why rows can't be read; nil: they can be read
+	torn     error // why rows can't be read or written; nil: they can
 	close    func() error
 }
 
@@ -60,6 +60,9 @@ func (s *Store) Size(ctx context.Context) (bytes int64, err error) {
 func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if s.readOnly {
 		return errReadOnly
+	}
+	if s.torn != nil {
+		return s.torn
 	}
 	return s.writer.update(ctx, fn)
 }

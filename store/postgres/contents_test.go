@@ -38,7 +38,7 @@ var (
 		New: func(t *testing.T) storetest.Filler {
 			path := filepath.Join(t.TempDir(), "store.db")
 			return func(ctx context.Context, anew bool, fill func(store.Filling) error) (storetest.Opener, error) {
-				return openThere(path), bolt.Fill(ctx, path, anew, fill)
+				return openThere(path), bolt.Fill(ctx, path, "", anew, fill)
 			}
 		},
 	}

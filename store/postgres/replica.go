@@ -39,6 +39,8 @@ import (
 //     replica releases each of these claims when the running work under the claim has ended. If the running work takes
 //     longer than Drain, the replica keeps the claim, and may begin new work under the claim. A replica never cancels
 //     work in order to release a claim.
+//   - A replica that can't work (ReplicaOptions.Able) rests: it begins no work, and the claims are divided among the
+//     other replicas. If no replica can work, none of them rests.
 
 // ReplicaOptions configures a replica. All fields except Name may be zero.
 type ReplicaOptions struct {
@@ -46,6 +48,7 @@ type ReplicaOptions struct {
 	Version string   // the version of the program
 	Jobs    []string // names of the claims besides the claims on shares
 	Log     *slog.Logger
+	Able    func() bool // reports whether this process can do the replica's work now; nil: always
 
 	Lease  time.Duration // after this time without a heartbeat, other replicas may take over the replica's claims
 	Beat   time.Duration // time between two heartbeats
@@ -430,6 +433,7 @@ type beheld struct {
 	own    []store.Claim // the claims of the replica
 	free   int           // how many claims have an owner that is not in the table replicas
 	alive  []string      // the replicas within their leases, in the order of their ids
+	able   []string      // those of them that share the claims: the replicas that do not rest, or all if all rest
 	dead   int           // how many replicas in the table have leases that have ended
 	tables looked
 }
@@ -442,7 +446,8 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	}
 	seen.sent = time.Now()
 	b := &pgx.Batch{}
-	b.Queue("UPDATE replicas SET alive_until = clock_timestamp() + $2::bigint * interval '1 millisecond' WHERE id = $1", r.id, r.opts.Lease.Milliseconds()).
+	rests := r.opts.Able != nil && !r.opts.Able()
+	b.Queue("UPDATE replicas SET alive_until = clock_timestamp() + $2::bigint * interval '1 millisecond', rests = $3 WHERE id = $1", r.id, r.opts.Lease.Milliseconds(), rests).
 		Exec(func(tag pgconn.CommandTag) error {
 			seen.listed = tag.RowsAffected() == 1
 			return nil
@@ -454,21 +459,28 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 		return err
 	})(b)
 	row("SELECT count(*) FROM claims c WHERE name = ANY($1) AND NOT EXISTS (SELECT FROM replicas r WHERE r.id = c.owner)", []any{r.names}, func(found pgx.Row) error { return found.Scan(&seen.free) })(b)
-	rows("SELECT id, alive_until > clock_timestamp() FROM replicas ORDER BY id", nil, func(found pgx.Rows) error {
+	rows("SELECT id, alive_until > clock_timestamp(), rests FROM replicas ORDER BY id", nil, func(found pgx.Rows) error {
 		var id string
-		var alive bool
-		err := found.Scan(&id, &alive)
-		if alive {
-			seen.alive = append(seen.alive, id)
-		} else {
+		var alive, rests bool
+		err := found.Scan(&id, &alive, &rests)
+		switch {
+		case !alive:
 			seen.dead++
+			return err
+		case !rests:
+			seen.able = append(seen.able, id)
 		}
+		seen.alive = append(seen.alive, id)
 		return err
 	})(b)
 	row("SELECT max(version_id), coalesce(max(oldest_program), 0) FROM "+versionTable+" WHERE is_applied", nil, func(found pgx.Row) error {
 		return found.Scan(&seen.tables.version, &seen.tables.oldest)
 	})(b)
-	return seen, conn.SendBatch(ctx, b).Close()
+	err = conn.SendBatch(ctx, b).Close()
+	if len(seen.able) == 0 {
+		seen.able = seen.alive
+	}
+	return seen, err
 }
 
 // adopt extends the lease by the replica's own clock, after a heartbeat. adopt also replaces the replica's claims
@@ -516,11 +528,16 @@ func (r *Replica) expire() {
 	r.tell()
 }
 
-// portion returns how many claims the replica should have if the claims are divided equally among the live replicas.
+// portion returns how many claims the replica should have if the claims are divided equally among the replicas that
+// share them.
 func (r *Replica) portion(seen beheld) int {
-	n := max(len(seen.alive), 1)
+	own := slices.Index(seen.able, r.id)
+	if own < 0 && len(seen.able) > 0 {
+		return 0
+	}
+	n := max(len(seen.able), 1)
 	most := len(r.names) / n
-	if slices.Index(seen.alive, r.id) < len(r.names)%n {
+	if own < len(r.names)%n {
 		most++
 	}
 	return most

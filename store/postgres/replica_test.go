@@ -106,6 +106,44 @@ func TestHandedOverAtOnce(t *testing.T) {
 	await(t, "all shares are handed over", func() bool { return b.Shares() == store.AllShares })
 }
 
+// A replica that can't work leaves its shares to the other replicas. It keeps a share until the running work in the
+// share has ended. If no replica can work, the replicas divide the shares as usual.
+func TestReplicaThatCannotWork(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	var able [2]atomic.Bool
+	var replicas [2]*postgres.Replica
+	for i := range replicas {
+		able[i].Store(true)
+		_, replicas[i] = join(t, asBot(name), postgres.ReplicaOptions{Able: able[i].Load})
+	}
+	a, b := replicas[0], replicas[1]
+	divided := func() bool {
+		return bits.OnesCount64(uint64(a.Shares())) == store.ShareCount/2 && b.Shares() == ^a.Shares()
+	}
+	await(t, "the replicas divide the shares", divided)
+
+	busy := bits.TrailingZeros64(uint64(a.Shares()))
+	work, leave, ok := a.Enter(t.Context(), store.ShareClaim(busy))
+	if !ok {
+		t.Fatalf("the first replica does not have share %d", busy)
+	}
+	able[0].Store(false)
+	await(t, "the other replica has all shares without running work", func() bool { return b.Shares() == store.AllShares&^store.Shares(0).With(busy) })
+	if work.Err() != nil {
+		t.Errorf("the running work ended: %v", work.Err())
+	}
+	leave()
+	await(t, "the other replica has all shares", func() bool { return b.Shares() == store.AllShares })
+
+	able[1].Store(false)
+	await(t, "the replicas divide the shares, because none can work", divided)
+	able[0].Store(true)
+	await(t, "the first replica has all shares", func() bool { return a.Shares() == store.AllShares })
+	able[1].Store(true)
+	await(t, "the replicas divide the shares again", divided)
+}
+
 // The SQL code and the Go code compute the same share for a timer.
 func TestShares(t *testing.T) {
 	t.Parallel()

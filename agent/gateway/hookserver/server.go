@@ -35,8 +35,8 @@ import (
 // Callers finds the requests of callers. *workflow.Callers implements this interface.
 type Callers interface {
 	Last(ctx context.Context, p workflow.CallerCall) (id string, err error)
-	Named(ctx context.Context, client approvers.Client, key string) (id string, err error)
-	Name(ctx context.Context, client approvers.Client, key, request string) error
+	Named(ctx context.Context, client approvers.Client, key string) (id, run string, err error)
+	Name(ctx context.Context, client approvers.Client, key, request, run string) error
 }
 
 // Views lists the requests of a client. *view.Reader implements this interface.
@@ -315,12 +315,12 @@ func (q requests) Last(ctx context.Context, call client.Call) (string, error) {
 	})
 }
 
-func (q requests) Named(ctx context.Context, key string) (string, error) {
+func (q requests) Named(ctx context.Context, key string) (id, run string, err error) {
 	return q.Callers.Named(ctx, q.client, key)
 }
 
-func (q requests) Name(ctx context.Context, key, id string) error {
-	return q.Callers.Name(ctx, q.client, key, id)
+func (q requests) Name(ctx context.Context, key, id, run string) error {
+	return q.Callers.Name(ctx, q.client, key, id, run)
 }
 
 func (q requests) Waiting(ctx context.Context) ([]string, error) {

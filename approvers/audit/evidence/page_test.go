@@ -405,6 +405,21 @@ func TestLostSentence(t *testing.T) {
 	}
 }
 
+// The record of a restored store names the backup or the accepted loss, and says whether faults were accepted.
+func TestRestoredStore(t *testing.T) {
+	for want, facts := range map[string]map[string]string{
+		"The store was restored from monday.db, by the operator ann.":             {"backup": "monday.db"},
+		"The store was restored with faults from monday.db, by the operator ann.": {"backup": "monday.db", "faults": "accepted"},
+		"The loss of head 7 was accepted, by the operator ann.":                   {"head": "7"},
+		"The loss of head 7 was accepted with faults, by the operator ann.":       {"head": "7", "faults": "accepted"},
+	} {
+		record := approvers.AuditRecord{Kind: approvers.AuditRestored, Actor: approvers.Operator("ann"), Facts: facts}
+		if got := (Story{}).Sentence(record); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
 // decide adds a decision.
 func (s *Story) decide(user, kind, role string) {
 	facts := map[string]string{"kind": kind, "role": role, "digest": "d"}
@@ -412,6 +427,11 @@ func (s *Story) decide(user, kind, role string) {
 		facts["digest"] = "d2"
 	}
 	s.add(approvers.AuditDecided, approvers.PersonID("T1/"+user), facts, "{}")
+}
+
+// replan adds a record about a new plan, as the current version writes it.
+func (s *Story) replan(stages, restarted string) {
+	s.add(approvers.AuditReplanned, "", map[string]string{"risk": "high", "stages": stages, approvers.FactRestarted: restarted}, "")
 }
 
 // The list and the page name the people whose decisions count. These are not the people who changed their minds, and not
@@ -490,6 +510,18 @@ func TestDecisionsThatCount(t *testing.T) {
 			plan(&s, approvers.AuditReplanned, "high", "2 x lead,director", "")
 			return s
 		}, "Teo (lead) · waits for 2 x lead, then director", "Teo", "", ""},
+		"the policy changed only the times of a stage": {func() Story {
+			s := ask("2 x director")
+			s.decide("U2", "approve", director)
+			s.replan("2 x director", "false")
+			return s
+		}, "Teo (director) · waits for 2 x director", "Teo", "", ""},
+		"the policy got another stage, and accepts an approval no longer": {func() Story {
+			s := ask("2 x lead")
+			s.decide("U2", "approve", "lead")
+			s.replan("2 x lead,director", "true")
+			return s
+		}, "nobody yet · waits for 2 x lead, then director", "", "Teo", ""},
 		"the policy sent it back to the first stage": {func() Story {
 			s := ask("lead,2 x director")
 			s.decide("U2", "approve", "lead")

@@ -42,7 +42,7 @@ func (t *tally) take(e Entry) {
 	case approvers.AuditDecided:
 		t.decided(e)
 	case approvers.AuditReplanned:
-		if t.outgrown(e) {
+		if t.restarts(e) {
 			t.restart(e)
 		}
 		t.plan(e)
@@ -80,10 +80,13 @@ func (t *tally) drop(which func(vote) bool) {
 	}
 }
 
-// outgrown reports whether a new plan invalidates the earlier decisions. A plan does so if it changes the risk, or a
-// stage up to the current one. If the record shows no change at all, the plan has invalidated an approval for another
-// reason, such as the roles of the approver.
-func (t *tally) outgrown(e Entry) bool {
+// restarts reports whether the stages started again with a new plan. Records of older versions do not say so. Then
+// restarts compares the plans: the stages started again if the risk differs, or a stage up to the current one. If the
+// record shows no difference at all, they started again for another reason, such as the roles of an approver.
+func (t *tally) restarts(e Entry) bool {
+	if restarted, recorded := e.Facts[approvers.FactRestarted]; recorded {
+		return restarted == "true"
+	}
 	upTo := func(stages string) []string {
 		all := strings.Split(stages, ",")
 		return all[:min(t.stage, len(all))]

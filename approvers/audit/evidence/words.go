@@ -31,7 +31,11 @@ func (s Story) sentence(e Entry) string {
 	case approvers.AuditReopened:
 		return "The approval was taken back by the policy: " + f["why"] + "."
 	case approvers.AuditReplanned:
-		return "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
+		line := "The policy became stricter: now " + f["risk"] + " risk, stages " + listed(f["stages"]) + "."
+		if f[approvers.FactRestarted] == "true" {
+			line += " The first stage began again."
+		}
+		return line
 	case approvers.AuditEscalated:
 		return s.escalated(f)
 	case approvers.AuditPreviewed:
@@ -86,6 +90,8 @@ func (s Story) plain(e Entry, who string) string {
 		return "Countersign " + e.Facts["version"] + " started."
 	case approvers.AuditPolicy:
 		return inForce(e.Facts)
+	case approvers.AuditRestored:
+		return restored(e.Facts, by(e.Actor, who))
 	}
 	return spaced(string(e.Kind)) + by(e.Actor, who) + "."
 }
@@ -101,6 +107,18 @@ func inForce(f map[string]string) string {
 		line += ", loaded by " + f["process"]
 	}
 	return line + "."
+}
+
+// restored describes a record about a restored store. The parameter named by has the operator who restored it.
+func restored(f map[string]string, by string) string {
+	faults := ""
+	if f["faults"] == "accepted" {
+		faults = " with faults"
+	}
+	if f["head"] != "" {
+		return "The loss of head " + f["head"] + " was accepted" + faults + by + "."
+	}
+	return "The store was restored" + faults + " from " + f["backup"] + by + "."
 }
 
 func (s Story) proposed(f map[string]string) string {
@@ -253,7 +271,8 @@ func (s Story) where(f map[string]string) string {
 func refusal(code string) string {
 	return or(map[approvers.Code]string{
 		approvers.DeniedNotMember: "not in a role that may decide it", approvers.DeniedGroup: "not in the user group that is asked",
-		approvers.DeniedSelf: "a requester can't decide it", approvers.DeniedTool: "the role may not decide about this tool",
+		approvers.DeniedUnnamed: "Slack refused to name the members of a user group",
+		approvers.DeniedSelf:    "a requester can't decide it", approvers.DeniedTool: "the role may not decide about this tool",
 		approvers.DeniedCeiling: "the risk is above what the role may approve", approvers.DeniedCounted: "the person had decided already",
 		approvers.DeniedResolved: "it had ended already", approvers.DeniedLate: "the deadline had passed", approvers.DeniedStale: "the arguments had changed",
 		approvers.DeniedNoGrants: "the policy does not allow it", approvers.DeniedBreakGlass: "the policy does not allow it",

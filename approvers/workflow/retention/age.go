@@ -35,11 +35,9 @@ const (
 
 // Round is a round of retention in a running bot: Enforce, with a guard against a wrong clock. From one round to the
 // next, the time for which data counts as old moves by at most longestStep. So a clock that jumps ahead for some minutes
-// does not erase years of data. After a longer stop of the bot, retention needs several rounds to catch up.
+// does not erase years of data. After a longer stop of the bot, retention needs several rounds to catch up. While the
+// policy has no retention, the time follows the clock. So retention need not catch up when it is switched on again.
 func Round(ctx context.Context, wf *workflow.Workflow) (done Removed, err error) {
-	if keep := wf.Policy().Retention; keep.Conversations == 0 && keep.Records == 0 {
-		return done, nil
-	}
 	now, err := advance(ctx, wf)
 	if err != nil {
 		return done, err
@@ -51,6 +49,8 @@ const longestStep = 24 * time.Hour
 
 // advance returns the time of a round, and stores it for the next round.
 func advance(ctx context.Context, wf *workflow.Workflow) (now time.Time, err error) {
+	keep := wf.Policy().Retention
+	on := keep.Conversations > 0 || keep.Records > 0
 	var clock time.Time
 	err = wf.Update(ctx, "retain", func(t workflow.Tx) error {
 		last, s, err := settings.ReadRetention(t)
@@ -58,7 +58,7 @@ func advance(ctx context.Context, wf *workflow.Workflow) (now time.Time, err err
 			return err
 		}
 		clock, now = t.Now(), t.Now()
-		if most := last.At.Add(longestStep); !last.At.IsZero() && now.After(most) {
+		if most := last.At.Add(longestStep); on && !last.At.IsZero() && now.After(most) {
 			now = most
 		}
 		if s.Value, err = json.Marshal(settings.Retention{At: now}); err != nil {

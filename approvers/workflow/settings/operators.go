@@ -27,12 +27,12 @@ type Problem struct {
 	Of       string      `json:"of"` // the client, the tool, the addresses of the cards, or the roles, one per line
 	Since    time.Time   `json:"since"`
 	Until    time.Time   `json:"until,omitzero"`     // when the problem ended; zero: the problem lasts
-	Why      string      `json:"why,omitempty"`      // for ProblemWebhook: the last failure; for ProblemCards: Slack's first reason
+	Why      string      `json:"why,omitempty"`      // for ProblemWebhook: the last failure; otherwise: the first reason
 	Source   string      `json:"source,omitempty"`   // for ProblemTool: the tool's source
 	How      string      `json:"how,omitempty"`      // for ProblemTool: how the tool differs from its pin (workflow.DriftKind)
 	Tool     string      `json:"tool,omitempty"`     // for ProblemCards, ProblemPeople and ProblemQuorum: the tool of the first request
-	First    string      `json:"first,omitempty"`    // for these three kinds: the id of the first request
-	Requests []string    `json:"requests,omitempty"` // for these three kinds: the ids of the requests that have the problem now
+	First    string      `json:"first,omitempty"`    // for these three kinds: the id of the first request. Also for ProblemRecord and ProblemDelivery
+	Requests []string    `json:"requests,omitempty"` // for these three kinds: the ids of the requests that have the problem now. For ProblemRecord and ProblemDelivery: all records or deliveries
 	More     bool        `json:"more,omitempty"`     // some requests with the problem are not in Requests, because there were too many
 }
 
@@ -46,7 +46,15 @@ const (
 	ProblemCards   ProblemKind = "cards"   // cards for some addresses reach nobody, because Slack refuses them
 	ProblemPeople  ProblemKind = "people"  // some roles have nobody left who may decide
 	ProblemQuorum  ProblemKind = "quorum"  // some roles have too few people left who may decide
+
+	ProblemCheck    ProblemKind = "check"    // a check of /readyz has failed for a while; Of is its name
+	ProblemRecord   ProblemKind = "record"   // damaged records were set aside; Of is empty, First is the first record
+	ProblemDelivery ProblemKind = "delivery" // deliveries were set aside; Of is empty, First is the id of the first delivery
 )
+
+// Once reports whether problems of the kind have happened, and can't end. Such a problem counts as lasting for a while,
+// so that more of its kind join it.
+func (k ProblemKind) Once() bool { return k == ProblemRecord || k == ProblemDelivery }
 
 // Lasts reports whether the problem has not ended.
 func (p Problem) Lasts() bool { return p.Until.IsZero() }

@@ -3,7 +3,6 @@ package view
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"countersign/approvers"
@@ -133,13 +132,22 @@ func leftovers(r store.Reader) (list []LeftoverMessage, err error) {
 	return list, err
 }
 
+// Deletion is a leftover with the ts of its Slack messages that must be deleted.
+type Deletion struct {
+	store.Leftover
+	Delete []string
+}
+
 // Leftovers lists the Slack messages that must be deleted for an outbox message.
-func (v *Reader) Leftovers(ctx context.Context, message string) (list []store.Leftover, err error) {
+func (v *Reader) Leftovers(ctx context.Context, message string) (list []Deletion, err error) {
 	err = v.store.View(ctx, func(r store.Reader) error {
+		list = nil
 		s, err := r.OutboxMessage(message)
-		list = slices.DeleteFunc(s.Leftovers, func(l store.Leftover) bool {
-			return s.MayUse(l) || l.Channel == s.Channel && l.TS == s.TS
-		})
+		for _, l := range s.Leftovers {
+			if ts := s.ToDelete(l); len(ts) > 0 {
+				list = append(list, Deletion{l, ts})
+			}
+		}
 		return store.IgnoreNotFound(err)
 	})
 	return list, err

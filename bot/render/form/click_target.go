@@ -31,6 +31,12 @@ func (s ClickTarget) ShownRequest() store.Shown {
 	return s.Shown.Of(s.Request.ID)
 }
 
+// Outdated returns the denial of a decision if the clicked version shows an earlier stage or plan of the request.
+// Otherwise Outdated returns nil.
+func (s ClickTarget) Outdated() *approvers.Denied {
+	return approvers.Outdated(*s.Request, s.Policy, s.ShownRequest().Stage)
+}
+
 // MayHaveShown reports whether the token may come from an unrecorded version of the outbox message. Slack may have
 // shown such a version, but the store has no record of it. The token's fingerprint must differ from the recorded
 // version's fingerprint, and the token's subject must belong to this outbox message.
@@ -150,5 +156,5 @@ func Precheck(r approvers.Request, s ClickTarget, who approvers.Identity) *appro
 	if _, d := r.Authority(s.Policy, who); d != nil {
 		return d
 	}
-	return approvers.Outdated(r, s.Policy, s.ShownRequest().Stage)
+	return s.Outdated()
 }

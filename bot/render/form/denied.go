@@ -125,6 +125,9 @@ func DeniedText(d *approvers.Denied, r *approvers.Request, p *approvers.Policy) 
 		return block.Say("Nothing was changed: only those who asked the agent can answer this.")
 	case approvers.DeniedGroup:
 		return block.Say("Nothing was changed: this waits for ").Strong(role).Say(", and you are not in that user group.")
+	case approvers.DeniedUnnamed:
+		return block.Say("Nothing was changed: Slack refuses to tell me who is in the user group @" + block.Name(d.Detail) +
+			", so I can't see whether you may do this. An operator finds the reason with countersign doctor.")
 	case approvers.DeniedNotPeer:
 		return block.Say("It was not handed on: your colleague may not decide this for ").Strong(role).
 			Say(". They need a role that may approve this tool at this risk, and must not have asked for it.")
@@ -221,8 +224,8 @@ var ended = map[approvers.State]struct{ by, alone string }{
 // DeniedReportText tells a person why they can't report the outcome of a run, and names the people who can.
 func DeniedReportText(d *approvers.Denied, s ClickTarget) *block.RichText {
 	switch d.Code {
-	case approvers.DeniedNotMember, approvers.DeniedNotRequester, approvers.DeniedTool, approvers.DeniedCeiling, approvers.DeniedGroup, approvers.DeniedSelf,
-		approvers.DeniedGuest, approvers.DeniedForeign, approvers.DeniedBot, approvers.DeniedDeactivated:
+	case approvers.DeniedNotMember, approvers.DeniedNotRequester, approvers.DeniedTool, approvers.DeniedCeiling, approvers.DeniedGroup,
+		approvers.DeniedSelf, approvers.DeniedGuest, approvers.DeniedForeign, approvers.DeniedBot, approvers.DeniedDeactivated:
 		line := block.Say("Nothing was changed: only those who asked for this")
 		if r := s.Request; r != nil && r.Stage < len(r.Plan.Stages) {
 			line.Say(", and people of ").Strong(wording.Titles{Policy: s.Policy}.StageTitle(r.CurrentStage()))

@@ -30,7 +30,7 @@ func Details(s ClickTarget, f control.FormToken, who approvers.Identity) slack.M
 	}
 	f.Page = min(f.Page, len(pages)-1)
 	p := pages[f.Page]
-	may, outdated := mayApprove(r, s.Policy, who), approvers.Outdated(r, s.Policy, s.ShownRequest().Stage)
+	may, outdated := mayApprove(r, s.Policy, who), s.Outdated()
 	if f.Page == 0 {
 		from := wording.NewOrigin(s.About.WorkspaceURL, s.Conversation)
 		wrong := wording.Setbacks(r, s.Pause, from.EarlierLink(s.Message.To, s.Earlier))

@@ -58,6 +58,10 @@ func problemLines(t wording.Titles, all []settings.Problem) (lines []*block.Rich
 			*to = append(*to, lacksPeople(t, p, "nobody is", "nobody was"))
 		case settings.ProblemQuorum:
 			*to = append(*to, lacksPeople(t, p, "too few people are", "too few people were"))
+		case settings.ProblemCheck:
+			*to = append(*to, checkFails(p))
+		case settings.ProblemRecord, settings.ProblemDelivery:
+			*to = append(*to, setAside(p))
 		case settings.ProblemTool:
 			if key := sameDrift(t, p); !done[key] {
 				done[key] = true
@@ -76,6 +80,39 @@ func sameDrift(t wording.Titles, p settings.Problem) string {
 
 func problemOver(p settings.Problem) *block.RichText {
 	return block.Say("✅ Over since ").At(p.Until, block.DayTime).Say(": ")
+}
+
+// checkWords says what the checks of /readyz mean: now, and after the problem has ended.
+var checkWords = map[string]struct{ now, over, do string }{
+	"rows":                     {"The store has damaged rows", "the store had damaged rows", "Look at the disk below the store"},
+	"model":                    {"The model can't be used", "the model could not be used", "Until it can, the agents give no answers"},
+	"seal":                     {"The history is not sealed", "the history was not sealed", "Calls still run, but the last records are not protected against a change of the store"},
+	"heads":                    {"Signed heads of the history are not copied", "signed heads of the history were not copied", "Correct the place that the reason names"},
+	"renewal of the bot token": {"The bot token is not renewed", "the bot token was not renewed", "When it expires, the bot can't use Slack"},
+}
+
+// checkFails describes a check of /readyz that fails.
+func checkFails(p settings.Problem) *block.RichText {
+	words, known := checkWords[p.Of]
+	if !known {
+		words.now, words.over, words.do = "A check of /readyz fails ("+block.Name(p.Of)+")", "a check of /readyz failed ("+block.Name(p.Of)+")", "The log may say more"
+	}
+	if !p.Lasts() {
+		return problemOver(p).Say(words.over + ".")
+	}
+	return block.Say("⚠️ ").Strong(words.now).Say(" since ").At(p.Since, block.DayTime).Reason(p.Why, block.MaxNote).Say(" " + words.do + ". The state now: ").Code("/readyz").Say(".")
+}
+
+// setAside describes damaged records or deliveries that were set aside. The description does not change when more of
+// them join the problem, or when the problem ends.
+func setAside(p settings.Problem) *block.RichText {
+	line := block.Say("⚠️ ")
+	if p.Kind == settings.ProblemRecord {
+		return line.Strong("A damaged record was set aside").Say(" at ").At(p.Since, block.DayTime).Say(": ").Code(block.Name(p.First)).Reason(p.Why, block.MaxNote).
+			Say(" Requests, runs and turns that it belonged to have ended. Look at the disk below the store. The log and the records damaged of the history name all such records.")
+	}
+	return line.Strong("A delivery from Slack was set aside").Say(" at ").At(p.Since, block.DayTime).Say(": ").Code(block.Name(p.First)).Reason(p.Why, block.MaxNote).
+		Say(" The person may have to send the message or click again. The log names all such deliveries, and says more.")
 }
 
 func webhookOff(p settings.Problem) *block.RichText {

@@ -63,8 +63,7 @@ The flags select the requests that have a matching record. --long prints the rec
 			if o.Filter, err = flags.read(time.Now()); err != nil {
 				return err
 			}
-			task.WarnHeld(cmd.Context(), cmd.ErrOrStderr())
-			return listTask.Do(cmd.Context(), o, nil, cmd.OutOrStdout())
+			return listTask.DoWarned(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags.add(cmd.Flags())

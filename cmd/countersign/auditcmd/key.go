@@ -64,7 +64,7 @@ func renewSealKey(path string) error {
 	if err != nil {
 		return KeyError(err)
 	}
-	return cli.BotsFile(path, func(f *os.File) error {
+	return cli.BotsFile(path, "", func(f *os.File) error {
 		_, err := f.WriteString(text)
 		return err
 	})

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"countersign/internal/owner"
 )
 
 // WholeFile writes a file. The file appears under its name only when it is complete and synced. Only the owner can read
@@ -14,9 +16,10 @@ func WholeFile(path string, write func(*os.File) error) error {
 }
 
 // BotsFile is WholeFile for a file that the bot reads. If root replaces a file, the file keeps its owner. A new file that
-// root makes belongs to the owner of its directory.
-func BotsFile(path string, write func(*os.File) error) error {
-	return wholeFile(path, []string{path, filepath.Dir(path)}, write)
+// root makes belongs to the owner of the file like. If like is empty, or there is no such file, the new file belongs to
+// the owner of its directory.
+func BotsFile(path, like string, write func(*os.File) error) error {
+	return wholeFile(path, []string{path, like, filepath.Dir(path)}, write)
 }
 
 // wholeFile gives the file the owner of the first existing path in owners.
@@ -29,7 +32,7 @@ func wholeFile(path string, owners []string, write func(*os.File) error) error {
 	if err != nil {
 		return CouldNot("%s can't be written; choose another place: %w", path, err)
 	}
-	err = setOwner(f, owners...)
+	err = owner.Inherit(f, owners...)
 	if err == nil {
 		err = write(f)
 	}

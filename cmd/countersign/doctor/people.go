@@ -10,6 +10,7 @@ import (
 	"countersign/approvers"
 	"countersign/bot/directory"
 	"countersign/bot/installation"
+	"countersign/bot/slackapi"
 	"countersign/cmd/countersign/cli"
 )
 
@@ -101,7 +102,7 @@ func (g *slackRegister) lookUp(ctx context.Context, m approvers.Member) (able ma
 	}
 	if g.groups == nil {
 		if g.groups, err = g.examiner.Groups(ctx); err != nil {
-			return nil, false, nil, err
+			return unnamed(m.Value, err)
 		}
 	}
 	group, ok := g.groups[m.Value]
@@ -111,7 +112,7 @@ func (g *slackRegister) lookUp(ctx context.Context, m approvers.Member) (able ma
 	users, asked := g.members[group.ID]
 	if !asked {
 		if users, err = g.examiner.Members(ctx, group); err != nil {
-			return nil, false, nil, err
+			return unnamed(m.Value, err)
 		}
 		g.members[group.ID] = users
 	}
@@ -126,6 +127,18 @@ func (g *slackRegister) lookUp(ctx context.Context, m approvers.Member) (able ma
 		troubles = append(troubles, t...)
 	}
 	return able, len(users) > maxGroupPeople, troubles, nil
+}
+
+// unnamed returns the result of lookUp for a user group if Slack does not name the group's members. A refusal is a
+// problem of this group only.
+func unnamed(group string, err error) (able map[approvers.PersonID]string, more bool, troubles []memberProblem, _ error) {
+	if !directory.RefusesMembers(err) {
+		return nil, false, nil, err
+	}
+	return nil, false, []memberProblem{{
+		"Slack refuses to name the members of the user group @" + group + ", so they can't decide: " + slackapi.Explain(err),
+		"give the app the scope usergroups:read and install the app again, or write user ids into the policy",
+	}}, nil
 }
 
 // person looks up a user. If an earlier call has looked up the same user, person uses the earlier result.

@@ -82,7 +82,7 @@ func (p *player) goOnAs(ctx context.Context, name, tool, result string) error {
 			return err
 		}
 		p.aside(fmt.Sprintf("%s runs %s %s", name, tool, args))
-		_, err = c.Report(ctx, r.ID, client.Succeeded, result)
+		_, err = c.Report(ctx, r.ID, r.Run, client.Succeeded, result)
 		return err
 	}
 	return fmt.Errorf("%s has not asked for %s", name, tool)

@@ -84,7 +84,7 @@ func acceptLoss(ctx context.Context, w task.Env, o acceptOptions) error {
 	}
 	unseen, err := wf.Views.Unseen(ctx)
 	if err == nil {
-		err = wf.History.Restored(ctx, workflow.Restoration{Who: w.Who, Taken: c.last, Loss: &workflow.Loss{
+		err = wf.History.Restored(ctx, workflow.Restoration{Who: w.Who, Taken: c.last, Faults: c.faults != nil, Loss: &workflow.Loss{
 			Head: older.Number, Records: older.Head.Size, At: older.Head.At, Hash: hex.EncodeToString(older.Hash[:]), Reason: o.Reason,
 		}})
 	}

@@ -118,7 +118,11 @@ func (c *Copy) run(ctx context.Context) error {
 // fill creates the new store. No other process uses the new store during the copy.
 func (c *Copy) fill(ctx context.Context, fill func(store.Filling) error) error {
 	if c.to.Backend == config.Bolt {
-		return bolt.Fill(ctx, c.to.Path, c.Anew, fill)
+		like := ""
+		if c.from.Backend == config.Bolt {
+			like = c.from.Path
+		}
+		return bolt.Fill(ctx, c.to.Path, like, c.Anew, fill)
 	}
 	db, err := openstore.Database(ctx, c.to, postgres.Options{Create: true, Fill: true}, false)
 	if err != nil {
@@ -221,7 +225,7 @@ func (c *Copy) carry() error {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return cli.CouldNot("%s can't be read: %w", file.what, err)
 		}
-		err = cli.BotsFile(file.to, func(f *os.File) error {
+		err = cli.BotsFile(file.to, file.from, func(f *os.File) error {
 			_, err := f.Write(text)
 			return err
 		})

@@ -123,17 +123,17 @@ func restoreIn(ctx context.Context, out io.Writer, env config.Env, db store.Stor
 	if err != nil {
 		return err
 	}
-	who := cli.Operator(os.Geteuid())
+	x := workflow.Restoration{Who: cli.Operator(os.Geteuid()), Backup: env.Store.String(), Taken: c.last, Faults: c.faults != nil}
 	if o.nothingLost {
-		if err := errors.Join(wf.History.NothingLost(ctx, who, env.Store.String(), o.reason), settle(ctx, db)); err != nil {
+		if err := errors.Join(wf.History.NothingLost(ctx, x, o.reason), settle(ctx, db)); err != nil {
 			return cli.CouldNot("it can't be recorded; try again: %w", err)
 		}
-		fmt.Fprintf(out, "Recorded as %s. Nothing is closed; the bot continues with %s, which has %s\n", who, env.Store, c.what())
+		fmt.Fprintf(out, "Recorded as %s. Nothing is closed; the bot continues with %s, which has %s\n", x.Who, env.Store, c.what())
 		return nil
 	}
 	unseen, err := wf.Views.Unseen(ctx)
 	if err == nil {
-		err = wf.History.Restored(ctx, workflow.Restoration{Who: who, Backup: env.Store.String(), Taken: c.last})
+		err = wf.History.Restored(ctx, x)
 	}
 	if err := errors.Join(err, settle(ctx, db)); err != nil {
 		return cli.CouldNot("the open requests and runs in the database can't be closed; try again: %w", err)
@@ -197,7 +197,9 @@ func restore(ctx context.Context, out io.Writer, path string, acceptFaults bool)
 			return err
 		}
 		c.hash = hex.EncodeToString(sum.Sum(nil))
-		x := workflow.Restoration{Who: cli.Operator(os.Geteuid()), Backup: filepath.Base(path), Hash: c.hash, Taken: c.last}
+		x := workflow.Restoration{
+			Who: cli.Operator(os.Geteuid()), Backup: filepath.Base(path), Hash: c.hash, Taken: c.last, Faults: c.faults != nil,
+		}
 		if unseen, err = wf.Views.Unseen(ctx); err == nil {
 			err = wf.History.Restored(ctx, x)
 		}

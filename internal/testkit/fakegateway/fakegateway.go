@@ -68,6 +68,8 @@ type Request struct {
 	Reason    string
 	Automatic bool
 	Outcome   string // status and text of the report
+	Earlier   string // id of the run before people asked for the call again
+	Late      string // status of a report about the earlier run
 	Withdrawn string // the reason for the withdrawal
 	Questions []map[string]any
 
@@ -271,6 +273,7 @@ func (g *Gateway) answer(w *httptest.ResponseRecorder, req *http.Request, operat
 		Text     string `json:"text"`
 		Reason   string `json:"reason"`
 		Question int    `json:"question"`
+		Run      string `json:"run"`
 	}
 	if err := json.Unmarshal([]byte(cmp.Or(body, "{}")), &in); err != nil {
 		g.t.Errorf("%s: %v", body, err)
@@ -293,6 +296,13 @@ func (g *Gateway) answer(w *httptest.ResponseRecorder, req *http.Request, operat
 		if r.Status != "running" && r.Outcome == "" && r.Disposition != "outcome-unknown" {
 			Problem(w, http.StatusConflict, "not_claimed", "the approval was not claimed")
 			return
+		}
+		if in.Run != "" && in.Run == r.Earlier {
+			r.Late = in.Status
+			break
+		}
+		if in.Run != r.Run() {
+			g.t.Errorf("the report is about the run %q, and %s has the run %q", in.Run, r.ID, r.Run())
 		}
 		r.Status, r.Outcome = in.Status, strings.TrimSpace(in.Status+" "+in.Text)
 	case "withdrawRequest":
@@ -395,10 +405,23 @@ func (r *Request) current() string {
 	return r.Args
 }
 
+// Run returns the id of the request's run. An approver's edit changes it.
+func (r *Request) Run() string {
+	return "exec_" + Hash(r.ID + r.current() + r.Earlier)[:8]
+}
+
+// Again starts another run of the call, as if people had asked for it again, and the caller had claimed it.
+func (r *Request) Again() {
+	r.Earlier = r.Run()
+}
+
 // send answers with a request, and keeps the exact bytes of edited arguments. If status is 0, send chooses 200 or 202.
 func (g *Gateway) send(w *httptest.ResponseRecorder, status int, r *Request) {
 	out := map[string]any{
 		"id": r.ID, "status": r.Status, "mode": cmp.Or(r.Mode, "decide"), "tool": r.Tool, "args_sha256": Hash(r.current()), "created_at": "2026-11-26T10:00:00Z",
+	}
+	if out["mode"] == "decide" {
+		out["run"] = r.Run()
 	}
 	switch {
 	case r.Status == "pending":

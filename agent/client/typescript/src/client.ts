@@ -51,6 +51,8 @@ export interface Request {
   decision?: { type: Accepts; args_json?: string; by: { role: string }[]; reason?: string };
   reason?: string;
   receipt?: string;
+  /** The id of the run. It changes with an edit, and if people ask for the call again. */
+  run?: string;
   result?: string;
   disposition?: "approved-executed" | "denied-not-executed" | "execution-error" | "outcome-unknown";
   questions?: { question: number; text: string; by: string; answer?: string }[];
@@ -168,10 +170,10 @@ export class Countersign {
     try {
       out = await tool(args, edit !== undefined);
     } catch (err) {
-      await this.#report(request.id, "failed", text(err instanceof Error ? err.message : err));
+      await this.#report(request, "failed", text(err instanceof Error ? err.message : err));
       throw err;
     }
-    await this.#report(request.id, options.failed?.(out) ? "failed" : "succeeded", options.text ? options.text(out) : text(out));
+    await this.#report(request, options.failed?.(out) ? "failed" : "succeeded", options.text ? options.text(out) : text(out));
     if (!edit) return out;
     const note = `An approver changed the arguments of the call to ${args}.${edit.reason ? ` The reason: ${edit.reason}` : ""}`;
     return (options.noted ?? noted)(out, note) as T;
@@ -192,7 +194,7 @@ export class Countersign {
       if (err instanceof Problem && err.problem === "not_approved" && err.requestStatus === "pending") return false;
       // With the problem "unavailable", the gateway may have stored the claim.
       if ((err instanceof Problem && err.problem && err.problem !== "unavailable") || notSent(err)) throw err;
-      await this.#report(request.id, "failed", "The tool did not run, because the response to the claim was lost.");
+      await this.#report(request, "failed", "The tool did not run, because the response to the claim was lost.");
       throw new Error("the response to the claim was lost, so the tool did not run", { cause: err });
     }
   }
@@ -207,9 +209,9 @@ export class Countersign {
   }
 
   /** Reports the outcome. If the report fails, the call keeps its result, and people are asked what happened. */
-  async #report(id: string, status: "succeeded" | "failed", result: string): Promise<void> {
+  async #report({ id, run }: Request, status: "succeeded" | "failed", result: string): Promise<void> {
     try {
-      await this.#act(id, "outcome", result ? { status, text: cut(result, longestText) } : { status }, true);
+      await this.#act(id, "outcome", { status, run, text: result ? cut(result, longestText) : undefined }, true);
     } catch (err) {
       if (err instanceof Problem && err.problem === "not_claimed") return; // the gateway never received the claim
       console.warn(`countersign: the outcome of ${id} was not reported: ${text(err instanceof Error ? err.message : err)}`);

@@ -10,8 +10,13 @@ import (
 	"testing"
 )
 
-// A file of the bot that root replaces keeps its owner, and a new file of the bot gets the owner of its directory. Any
-// other file belongs to root, even if it replaces another user's file.
+// likes returns BotsFile with a fixed parameter like.
+func likes(like string) func(string, func(*os.File) error) error {
+	return func(path string, write func(*os.File) error) error { return BotsFile(path, like, write) }
+}
+
+// A file of the bot that root replaces keeps its owner. A new file of the bot gets the owner of the file that it is like,
+// or of its directory. Any other file belongs to root, even if it replaces another user's file.
 func TestOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the owner of a file")
@@ -29,7 +34,8 @@ func TestOwner(t *testing.T) {
 		write func(string, func(*os.File) error) error
 		want  string
 	}{
-		{"old", BotsFile, "2345:2346"}, {"old", WholeFile, roots}, {"bots", BotsFile, "1234:1235"}, {"other", WholeFile, roots},
+		{"old", likes(""), "2345:2346"}, {"new", likes(old), "2345:2346"}, {"old", WholeFile, roots},
+		{"bots", likes(""), "1234:1235"}, {"unlike", likes(old + ".none"), "1234:1235"}, {"other", WholeFile, roots},
 	} {
 		path := filepath.Join(dir, c.name)
 		if err := c.write(path, func(*os.File) error { return nil }); err != nil {
