@@ -132,7 +132,9 @@ func (v *versions) exits(want int, program string, args ...string) {
 // start starts a bot of the current program. Each replica has its own directory and its own file of signed heads.
 func (v *versions) start(ctx context.Context) *process {
 	v.Helper()
-	admin, err := listen("the admin server", "", "127.0.0.1:0")
+	n := v.started.Add(1)
+	// Outgoing connections take ports of 127.0.0.1, so a port of another address is still free when the program starts.
+	admin, err := listen("the admin server", "", fmt.Sprintf("127.0.0.%d:0", 2+n%250))
 	if err != nil {
 		v.Fatal(err)
 	}
@@ -146,7 +148,7 @@ func (v *versions) start(ctx context.Context) *process {
 	cmd.Dir, cmd.Stderr, cmd.Env = v.dir, said, append(slices.Clone(v.env), "COUNTERSIGN_ADMIN_ADDR="+admin.Addr().String())
 	if v.others > 0 {
 		cmd.Dir = v.TempDir()
-		cmd.Env = append(cmd.Env, fmt.Sprintf("COUNTERSIGN_AUDIT_HEADS=%s-%d", v.conf.Audit.Heads, v.started.Add(1)))
+		cmd.Env = append(cmd.Env, fmt.Sprintf("COUNTERSIGN_AUDIT_HEADS=%s-%d", v.conf.Audit.Heads, n))
 	}
 	in, err := cmd.StdinPipe()
 	if err == nil {
