@@ -24,10 +24,10 @@ import (
 
 const killCallerToken = "cs_the-token-of-the-campaign"
 
-// callersPolicy adds a client, and a tool of a coding agent, to a policy of the campaign. If this client does not report
+// callersPolicy adds a client, and a tool of a coding agent, to the campaign's policy. If this client does not report
 // the outcome of a run, the bot soon asks people about the outcome.
-func callersPolicy(policy string) string {
-	return strings.Replace(policy, "tools:\n", "tools:\n  "+toolHooked+": {risk: high, confirm: true}\n", 1) + fmt.Sprintf("clients:\n  ci: {title: CI bot, token: \"sha256:%s\", agent: support, owner: U0100, tools: [\"*\"], hold: 1s, outcome_within: 2s}\n", tokenHash(killCallerToken))
+func callersPolicy() string {
+	return strings.Replace(killPolicy, "tools:\n", "tools:\n  "+toolHooked+": {risk: high, confirm: true}\n", 1) + fmt.Sprintf("clients:\n  ci: {title: CI bot, token: \"sha256:%s\", agent: support, owner: U0100, tools: [\"*\"], hold: 1s, outcome_within: 2s}\n", tokenHash(killCallerToken))
 }
 
 // Another agent can make a call in these four ways.
@@ -345,11 +345,9 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// offerGateway gives the bot an address for other agents, which make their calls in the given ways. The address stays the
-// same for all processes of the bot.
-func (c *killHarness) offerGateway(ways ...string) {
+// offerGateway gives the bot an address for other agents. The address stays the same for all processes of the bot.
+func (c *killHarness) offerGateway() {
 	c.Helper()
-	c.ways = ways
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		c.Fatal(err)

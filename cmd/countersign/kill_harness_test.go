@@ -63,7 +63,6 @@ type killHarness struct {
 	program func(context.Context) *process
 	// copied copies a file that a program uses, and returns the path of the copy.
 	copied func() string
-	ways   []string                              // how other agents make calls; empty: there are no other agents
 	spares func(person string, t clickable) bool // reports whether a person must not click a button; nil: people click every button
 
 	mu    sync.Mutex
