@@ -221,18 +221,8 @@ func (s *salvage) strays(x *examination) (added int) {
 	stray := map[bucket]map[string]uint64{} // the version of each record that was found
 	missing := map[bucket]uint64{}          // a page with rows that may be missing
 	for id := uint64(2); id < x.meta.pages; id++ {
-		if x.use[id] != pageUnseen {
-			continue
-		}
-		page, err := x.read(id, 1, &x.leaf)
-		if err != nil || binary.LittleEndian.Uint64(page) != id || binary.LittleEndian.Uint16(page[8:]) != pageLeaf {
-			continue
-		}
-		overflow := uint64(binary.LittleEndian.Uint32(page[12:]))
-		if overflow >= x.meta.pages-id {
-			continue
-		}
-		if page, err = x.read(id, 1+overflow, &x.leaf); err != nil {
+		page := x.stray(id)
+		if page == nil {
 			continue
 		}
 		t := tree{x: &examination{ctx: x.ctx, size: x.size}}
@@ -275,6 +265,25 @@ func (s *salvage) strays(x *examination) (added int) {
 		x.fault(b, "page %d has rows of it, and is neither free nor in use", id)
 	}
 	return added
+}
+
+// stray reads a page of rows that was not reached, with its overflow pages. If there is no such page, stray returns nil.
+func (x *examination) stray(id uint64) []byte {
+	if x.use[id] != pageUnseen {
+		return nil
+	}
+	page, err := x.read(id, 1, &x.leaf)
+	if err != nil || binary.LittleEndian.Uint64(page) != id || binary.LittleEndian.Uint16(page[8:]) != pageLeaf {
+		return nil
+	}
+	overflow := uint64(binary.LittleEndian.Uint32(page[12:]))
+	if overflow >= x.meta.pages-id {
+		return nil
+	}
+	if page, err = x.read(id, 1+overflow, &x.leaf); err != nil {
+		return nil
+	}
+	return page
 }
 
 // value returns the value of an undamaged row, without its checksum. If there is no such row, value returns nil.
