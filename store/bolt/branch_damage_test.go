@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -217,4 +219,59 @@ var uses = map[string]func(t *testing.T, path string) error{
 		_, err = Replace(path+".restored", f, func(*Store) error { return nil })
 		return err
 	},
+}
+
+// If another valid page of the file replaces a page, no checksum shows the damage. Open and Salvage report that rows of the
+// bucket may be missing.
+func TestReplacedPage(t *testing.T) {
+	whole := deep(t)
+	at := shapeOf(t, whole)
+	path := filepath.Join(t.TempDir(), "whole.db")
+	if err := os.WriteFile(path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	message := uint64(pagesOf(t, path)["messages "+string(number(text(nil, "id0"), 1))][0])
+	s := mustOpen(t, path)
+	want := dump(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name     string
+		page, by uint64
+	}{
+		{"by a page of another bucket", at.leaf, message},
+		{"by a branch page below it", at.root, at.inner},
+		{"by a page of rows below it", at.inner, at.leaf},
+		{"the list of buckets, by a page below it", at.list, binary.LittleEndian.Uint64(whole[at.list*4096+pageHeader+8:])},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			damaged := bytes.Clone(whole)
+			copy(damaged[c.page*4096+8:(c.page+1)*4096], whole[c.by*4096+8:])
+			path := filepath.Join(t.TempDir(), "store.db")
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			told := func(what string, s *Store, lost []store.Damage) {
+				if rows := dump(t, s); !maps.Equal(rows, want) && !slices.ContainsFunc(lost, func(d store.Damage) bool {
+					return !d.Mended && d.Key == "" && (d.Bucket == settings.String() || d.Bucket == "file")
+				}) {
+					t.Errorf("%s: %d of %d rows are there, and only this is listed: %v", what, len(rows), len(want), lost)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			lost, err := Salvage(t.Context(), path, path+".salvaged", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told("salvage", mustOpen(t, path+".salvaged"), lost)
+			if s, err := Open(path, Options{}); err == nil {
+				told("open", s, s.Damage())
+			} else if !errors.Is(err, store.ErrForeign) {
+				t.Errorf("got error %v, want ErrForeign", err)
+			}
+		})
+	}
 }

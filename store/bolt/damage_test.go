@@ -2,8 +2,11 @@ package bolt
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -45,6 +48,77 @@ func wreck(whole []byte, random *rand.Rand, page bool) (broken []byte, what stri
 		}
 	}
 	return broken, fmt.Sprintf("page %d: %s", n, []string{"all zero", "half zero", "half of another page", "half garbage"}[kind])
+}
+
+// distort changes the structure of a copy of a file: a number in the header of a page or in an element, the order of
+// elements, a whole page, or the length of the file. The parameter used lists the pages in use: an older version of a page
+// on a free page would be valid in the place of this page. what describes the damage.
+func distort(whole []byte, used []uint64, random *rand.Rand) (broken []byte, what string) {
+	broken = bytes.Clone(whole)
+	pages := len(broken) / 4096
+	page := func() (n uint64, p []byte) {
+		n = used[random.IntN(len(used))]
+		return n, broken[n*4096 : (n+1)*4096]
+	}
+	n, p := page()
+	count := int(binary.LittleEndian.Uint16(p[10:]))
+	element := func() []byte { return p[pageHeader+pageElement*random.IntN(max(1, min(count, 255))):] }
+	small := func() uint32 { return uint32(random.IntN(3 * 4096)) }
+	switch kind := random.IntN(12); kind {
+	case 0:
+		to := []uint16{pageBranch, pageLeaf, 4, pageFreelist, 0, uint16(random.Uint32())}[random.IntN(6)]
+		what = fmt.Sprintf("page %d: kind %#x became %#x", n, p[8], to)
+		binary.LittleEndian.PutUint16(p[8:], to)
+	case 1:
+		to := []uint32{0, 1, 2, uint32(random.IntN(pages)), math.MaxUint32}[random.IntN(5)]
+		what = fmt.Sprintf("page %d: overflow became %d", n, to)
+		binary.LittleEndian.PutUint32(p[12:], to)
+	case 2:
+		to := []uint16{0, 1, uint16(count - 1), uint16(count + 1), math.MaxUint16}[random.IntN(5)]
+		what = fmt.Sprintf("page %d: %d elements became %d", n, count, to)
+		binary.LittleEndian.PutUint16(p[10:], to)
+	case 3, 4:
+		at := 4 * random.IntN(4)
+		what = fmt.Sprintf("page %d: the number at %d of an element changed", n, at)
+		binary.LittleEndian.PutUint32(element()[at:], small())
+	case 5:
+		a, b := element(), element()
+		what = fmt.Sprintf("page %d: two elements are exchanged", n)
+		for i := range pageElement {
+			a[i], b[i] = b[i], a[i]
+		}
+	case 6:
+		from, other := page()
+		what = fmt.Sprintf("page %d: it became page %d, with its own number", n, from)
+		copy(p, other)
+		binary.LittleEndian.PutUint64(p, n)
+	case 7:
+		to := random.IntN(pages)
+		what = fmt.Sprintf("page %d: it names page %d", n, to)
+		binary.LittleEndian.PutUint64(element()[8:], uint64(to))
+	case 8:
+		to, other := page()
+		was := binary.LittleEndian.Uint16(other[8:])
+		what = fmt.Sprintf("pages %d and %d (kind %d) are exchanged, with their own numbers", n, to, was)
+		for i := 8; i < 4096; i++ {
+			p[i], other[i] = other[i], p[i]
+		}
+	case 9:
+		to := smallest + random.IntN(len(broken)-smallest)
+		broken, what = broken[:to], fmt.Sprintf("cut to %d bytes", to)
+	case 10:
+		more := make([]byte, random.IntN(20_000))
+		for i := range more {
+			more[i] = byte(random.Uint32())
+		}
+		broken, what = append(broken, more...), fmt.Sprintf("%d bytes of garbage at the end", len(more))
+	case 11:
+		list := binary.LittleEndian.Uint64(broken[4096+metaFreelist:]) * 4096
+		at := list + uint64([]int{8, 10, 12, 16, 24, 32}[random.IntN(6)])
+		what = fmt.Sprintf("the list of free pages: the number at %d changed", at-list)
+		binary.LittleEndian.PutUint32(broken[at:], uint32(random.IntN(2*pages)))
+	}
+	return broken, what
 }
 
 // dump returns every undamaged row of a store, except the rows of set_aside.
@@ -147,10 +221,10 @@ func lastPage(t *testing.T, path string) uint64 {
 }
 
 // For every kind of damage, opening the file does not panic. If a row is lost or changed, damage is reported. A
-// repaired store has no additional row, and the next Open needs no repairs. COUNTERSIGN_DAMAGE="1000 200" makes the
-// test damage more bytes and pages.
+// repaired store has no additional row, and the next Open needs no repairs. Compact refuses the
+// file, or keeps all rows. COUNTERSIGN_DAMAGE="1000 200" makes the test damage more bytes, and pages in each of two ways.
 func TestDamagedFile(t *testing.T) {
-	flips, pages, seed := testkit.Damage(t, 60, 20)
+	flips, torn, seed := testkit.Damage(t, 60, 20)
 	whole := wreckable(t)
 	path := filepath.Join(t.TempDir(), "store.db")
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -164,14 +238,33 @@ func TestDamagedFile(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	var used []uint64
+	pages(t, whole, func(id uint64, _ []byte, _ []pageUse) bool {
+		used = append(used, id)
+		return false
+	})
 	random := rand.New(rand.NewPCG(seed, 7))
 	refused, mended, lost, untouched := 0, 0, 0, 0
-	for i := range flips + pages {
+	for i := range flips + 2*torn {
 		broken, what := wreck(whole, random, i >= flips)
+		if i >= flips+torn {
+			broken, what = distort(whole, used, random)
+		}
 		dir := t.TempDir()
-		path := filepath.Join(dir, "store.db")
-		if err := os.WriteFile(path, broken, 0o600); err != nil {
-			t.Fatal(err)
+		path, compacted := filepath.Join(dir, "store.db"), filepath.Join(dir, "compacted.db")
+		for _, path := range []string{path, compacted} {
+			if err := os.WriteFile(path, broken, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := Compact(t.Context(), compacted, nil); err == nil {
+			s := mustOpen(t, compacted)
+			if !maps.Equal(dump(t, s), want) || len(s.Damage()) > 0 {
+				t.Errorf("%s: it was compacted, and lost rows", what)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 		s, err := Open(path, Options{})
 		if err != nil {
@@ -226,7 +319,7 @@ func TestDamagedFile(t *testing.T) {
 		}
 		os.RemoveAll(dir)
 	}
-	t.Logf("flips=%d pages=%d seed=%d: untouched=%d mended=%d with_marked_rows=%d refused=%d", flips, pages, seed, untouched, mended, lost, refused)
+	t.Logf("flips=%d pages=%d distortions=%d seed=%d: untouched=%d mended=%d with_marked_rows=%d refused=%d", flips, torn, torn, seed, untouched, mended, lost, refused)
 }
 
 func has(rows map[string]string, k string) bool {

@@ -31,9 +31,11 @@ type examination struct {
 
 	sequences [bucketEnd]uint64
 	births    [bucketEnd]uint64 // the highest birth number in each bucket
+	listed    [bucketEnd]bool   // the buckets in the list of buckets
 	root      map[string][]byte // rows of the root bucket
 	faults    []pageFault
-	listed    bool // the list of free pages was read to its end
+	freeRead  bool // the list of free pages was read to its end
+	unreached bool // the only fault is a page that is neither free nor in use
 	unknown   int  // how many damaged rows have no mark yet
 	outline   bool // leaf pages are not examined, except those of the list of buckets, and the first one of each bucket
 
@@ -184,7 +186,7 @@ func outlined(path string, size int64, x examination) (torn bool, err error) {
 		err = whole.all()
 		x = whole
 	}
-	if err == nil && !x.listed && len(x.faults) > 0 {
+	if err == nil && !x.freeRead && len(x.faults) > 0 {
 		err = fmt.Errorf("%w: %s. Put a backup in its place", store.ErrDamaged, x.faults[len(x.faults)-1].why)
 	}
 	return len(x.faults) > 0, err
@@ -222,6 +224,16 @@ func (x *examination) tree() error {
 	return top.page(x.meta.root, nil, nil, 0)
 }
 
+// faultUnlisted adds a fault if the list of buckets lacks a bucket of the current layout.
+func (x *examination) faultUnlisted() {
+	for b := range allBuckets {
+		if !x.listed[b] {
+			x.fault(0, "it lacks the bucket %s", b)
+			return
+		}
+	}
+}
+
 // bucketElement examines a bucket, which is an element of the top page.
 func (x *examination) bucketElement(k, v []byte, flags uint32) error {
 	var in bucket
@@ -244,6 +256,7 @@ func (x *examination) bucketElement(k, v []byte, flags uint32) error {
 		}
 		return nil
 	}
+	x.listed[in] = true
 	root, sequence := binary.LittleEndian.Uint64(v), binary.LittleEndian.Uint64(v[8:])
 	below := tree{x: x, in: in, element: func(k, v []byte, flags uint32) error { return x.rowElement(in, isRoot, k, v, flags) }}
 	if !isRoot {
@@ -502,13 +515,14 @@ func (x *examination) free() {
 		}
 		x.use[n] = pageFree
 	}
-	x.listed = true
+	x.freeRead = true
 	if len(x.faults) > 0 || x.outline {
 		return // a damaged page may point to a page that was not reached, so this page may be in use
 	}
 	for n := uint64(2); n < x.meta.pages; n++ {
 		if x.use[n] == pageUnseen {
 			wrong("page %d is neither free nor in use", n)
+			x.unreached = true
 			return
 		}
 	}

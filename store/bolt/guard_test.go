@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ func TestDamagedPages(t *testing.T) {
 	testkit.SkipIfShort(t)
 	whole := filepath.Join(t.TempDir(), "whole.db")
 	fillPages(t, whole)
-	bytes, err := os.ReadFile(whole)
+	file, err := os.ReadFile(whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +35,8 @@ func TestDamagedPages(t *testing.T) {
 		cases = 150
 	}
 	for i := range cases {
-		broken := append([]byte{}, bytes...)
-		at := (2 + random.IntN(len(bytes)/page-2)) * page // after the meta pages
+		broken := bytes.Clone(file)
+		at := (2 + random.IntN(len(file)/page-2)) * page // after the meta pages
 		what := fmt.Sprintf("damage %d: page %d", i, at/page)
 		for range 1 + random.IntN(4) {
 			binary.LittleEndian.PutUint16(broken[at+random.IntN(40)*2:], uint16(random.Uint32()))
@@ -91,6 +92,39 @@ func fillPages(t *testing.T, path string) {
 	}
 	if err := errors.Join(s.Check(t.Context()), s.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// EachAuditRow reads two buckets at the same time. If a page of either is damaged, EachAuditRow returns an error.
+func TestDamagedPageOfHistory(t *testing.T) {
+	examineUpTo(t, 1)
+	whole := filepath.Join(t.TempDir(), "whole.db")
+	file := wreckable(t)
+	if err := os.WriteFile(whole, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	on := pagesOf(t, whole)
+	for _, in := range []bucket{audit, auditPayloads} {
+		for _, key := range [][]byte{number(text(nil, "id0"), 1), number(text(nil, "id9"), 1)} { // on the first page, and on a later one
+			row := in.String() + " " + string(key)
+			broken := bytes.Clone(file)
+			binary.LittleEndian.PutUint16(broken[on[row][0]*4096+8:], pageFreelist)
+			path := filepath.Join(t.TempDir(), "broken.db")
+			if err := os.WriteFile(path, broken, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(path, Options{ReadOnly: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.View(t.Context(), func(r store.Reader) error { return r.EachAuditRow(func(approvers.AuditRow) error { return nil }) })
+			if !errors.Is(err, store.ErrDamaged) {
+				t.Errorf("%q: got error %v, want ErrDamaged", row, err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 

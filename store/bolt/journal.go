@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 
 	"countersign/approvers"
@@ -55,11 +54,10 @@ func (t reader) AuditRow(chain string, seq uint64) (approvers.AuditRow, error) {
 // EachAuditRow iterates over the bucket of records and the bucket of payloads at the same time, because the two buckets
 // have the same keys.
 func (t reader) EachAuditRow(fn func(approvers.AuditRow) error) error {
-	next, stop := iter.Pull2(t.rows.asStored(auditPayloads, nil))
-	defer stop()
+	next := t.rows.nextStored(auditPayloads, nil)
 	var pk, pv []byte
 	advance := func() {
-		k, v, _ := next()
+		k, v := next()
 		pk, pv = k, v.value
 	}
 	advance()

@@ -131,12 +131,13 @@ func look(db *bbolt.DB, file *os.File, path string, torn bool, opts Options) (fo
 		}
 		return found, nil
 	}
-	s := &salvage{rows: map[bucket]map[string]salvaged{}, set: map[bucket]map[string][]byte{}}
+	s := newSalvage()
 	again, err := examine(ctx, db, file, s.take)
 	if err != nil {
 		return found, err
 	}
-	if again.listed {
+	s.faultAstray(again)
+	if again.freeRead {
 		s.strays(again)
 	}
 	s.put(again.faults)
@@ -165,14 +166,21 @@ type salvage struct {
 	rows   map[bucket]map[string]salvaged
 	set    map[bucket]map[string][]byte // rows of the new file, with checksums
 	damage []store.Damage
+	astray map[bucket]bucket // buckets that led to rows of another bucket, and this bucket
+}
+
+func newSalvage() *salvage {
+	return &salvage{rows: map[bucket]map[string]salvaged{}, set: map[bucket]map[string][]byte{}, astray: map[bucket]bucket{}}
 }
 
 // take adds a row of the damaged file.
 func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	if state == rowDamaged {
 		for b := range allBuckets {
-			if b != in && stateOf(b, k, v) == rowSound { // the row belongs to bucket b, and a damaged pointer of another bucket leads to its page
+			if b != in && stateOf(b, k, v) == rowSound { // the row belongs to bucket b, and a page of another bucket was replaced by its page
+				s.astray[in] = b
 				in, state = b, rowSound
+				break
 			}
 		}
 	}
@@ -189,30 +197,32 @@ func (s *salvage) take(in bucket, k, v []byte, state rowState) {
 	s.rows[in][string(k)] = salvaged{bytes.Clone(v), state}
 }
 
+// faultAstray adds a fault for each bucket that led to rows of another bucket. The rows of the replaced page are missing.
+func (s *salvage) faultAstray(x *examination) {
+	for in, of := range s.astray {
+		x.fault(in, "a page of it has rows of %s", of)
+	}
+}
+
 // If a page is damaged, the pages below it can't be reached from the root. strays adds the rows of such pages. The
 // checksum of a row shows to which bucket the row belongs. Free pages still have rows that were deleted long ago, so
 // strays does not read them. If the list of free pages can't be read, some pages may be free without being known as
 // free. So strays adds no rows to a bucket without damaged pages, unless the list of buckets is damaged. If strays finds
 // several versions of a record, it adds the highest version. The result added is the number of added rows.
+//
+// If a page has other rows of a bucket without damaged pages, either a page above it was replaced by another page of the
+// same bucket, or the list of free pages has lost an entry, and the rows were deleted. So strays does not add these rows.
+// It adds a fault to their bucket.
 func (s *salvage) strays(x *examination) (added int) {
 	torn, all := map[bucket]bool{}, false
 	for _, f := range x.faults {
 		torn[f.in], all = true, all || f.in == 0
 	}
 	stray := map[bucket]map[string]uint64{} // the version of each record that was found
+	missing := map[bucket]uint64{}          // a page with rows that may be missing
 	for id := uint64(2); id < x.meta.pages; id++ {
-		if x.use[id] != pageUnseen {
-			continue
-		}
-		page, err := x.read(id, 1, &x.leaf)
-		if err != nil || binary.LittleEndian.Uint64(page) != id || binary.LittleEndian.Uint16(page[8:]) != pageLeaf {
-			continue
-		}
-		overflow := uint64(binary.LittleEndian.Uint32(page[12:]))
-		if overflow >= x.meta.pages-id {
-			continue
-		}
-		if page, err = x.read(id, 1+overflow, &x.leaf); err != nil {
+		page := x.stray(id)
+		if page == nil {
 			continue
 		}
 		t := tree{x: &examination{ctx: x.ctx, size: x.size}}
@@ -222,7 +232,13 @@ func (s *salvage) strays(x *examination) (added int) {
 				return small.elements("a small page", v[pageHeader:], uint64(len(v)-pageHeader), nil, nil, 1)
 			}
 			for b := range allBuckets {
-				if !all && !torn[b] || stateOf(b, k, v) != rowSound {
+				if stateOf(b, k, v) != rowSound {
+					continue
+				}
+				if !all && !torn[b] {
+					if (x.unreached || !torn[bucketEnd]) && !s.has(b, string(k)) {
+						missing[b] = id
+					}
 					continue
 				}
 				var version, birth uint64
@@ -245,7 +261,29 @@ func (s *salvage) strays(x *examination) (added int) {
 		}
 		_ = t.elements("a page", page, 0, nil, nil, 1)
 	}
+	for b, id := range missing {
+		x.fault(b, "page %d has rows of it, and is neither free nor in use", id)
+	}
 	return added
+}
+
+// stray reads a page of rows that was not reached, with its overflow pages. If there is no such page, stray returns nil.
+func (x *examination) stray(id uint64) []byte {
+	if x.use[id] != pageUnseen {
+		return nil
+	}
+	page, err := x.read(id, 1, &x.leaf)
+	if err != nil || binary.LittleEndian.Uint64(page) != id || binary.LittleEndian.Uint16(page[8:]) != pageLeaf {
+		return nil
+	}
+	overflow := uint64(binary.LittleEndian.Uint32(page[12:]))
+	if overflow >= x.meta.pages-id {
+		return nil
+	}
+	if page, err = x.read(id, 1+overflow, &x.leaf); err != nil {
+		return nil
+	}
+	return page
 }
 
 // value returns the value of an undamaged row, without its checksum. If there is no such row, value returns nil.

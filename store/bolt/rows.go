@@ -392,22 +392,37 @@ func (r *rows) each(in bucket, prefix, from []byte, falling bool, damaged func(k
 // false. asStored is for verification.
 func (r *rows) asStored(in bucket, from []byte) iter.Seq2[[]byte, storedValue] {
 	return func(yield func(k []byte, v storedValue) bool) {
-		c := r.cursor(in)
-		var before []byte
-		for k, v := c.seek(from); k != nil; k, v = c.next() {
-			if before != nil && bytes.Compare(k, before) <= 0 {
-				panic(errPageOrder{in})
-			}
-			before = k
-			value, wrong := r.value(in, k, v)
-			if wrong != nil {
-				r.note(wrong)
-				value = valueOf(in, v)
-			}
-			if !yield(k, storedValue{value, wrong == nil}) {
+		next := r.nextStored(in, from)
+		for k, v := next(); k != nil; k, v = next() {
+			if !yield(k, v) {
 				return
 			}
 		}
+	}
+}
+
+// nextStored returns a function that returns the next row of asStored. After the last row, the key is nil. iter.Pull2
+// would read the rows in another goroutine, in which Guard has no effect.
+func (r *rows) nextStored(in bucket, from []byte) func() (k []byte, v storedValue) {
+	c := r.cursor(in)
+	step := func() ([]byte, []byte) { return c.seek(from) }
+	var before []byte
+	return func() ([]byte, storedValue) {
+		k, v := step()
+		step = c.next
+		if k == nil {
+			return nil, storedValue{}
+		}
+		if before != nil && bytes.Compare(k, before) <= 0 {
+			panic(errPageOrder{in})
+		}
+		before = k
+		value, wrong := r.value(in, k, v)
+		if wrong != nil {
+			r.note(wrong)
+			value = valueOf(in, v)
+		}
+		return k, storedValue{value, wrong == nil}
 	}
 }
 

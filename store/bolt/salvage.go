@@ -49,7 +49,7 @@ func Salvage(ctx context.Context, path, to string, also []Missing) (lost []store
 		return nil, fmt.Errorf("%w: %s is held by %s. Stop it first", store.ErrLocked, path, holder(path))
 	}
 	defer unlock(file)
-	s := &salvage{rows: map[bucket]map[string]salvaged{}, set: map[bucket]map[string][]byte{}}
+	s := newSalvage()
 	x, err := s.read(ctx, file, info.Size())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", store.ErrForeign, path, err)
@@ -129,6 +129,7 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 		if err := x.tree(); err != nil {
 			return nil, err
 		}
+		x.faultUnlisted()
 		x.free()
 	}
 	// If both meta pages are readable, the list of free pages tells which pages are used, even if nothing else is
@@ -147,6 +148,8 @@ func (s *salvage) read(ctx context.Context, file io.ReaderAt, size int64) (*exam
 	if err := again.tree(); err != nil {
 		return nil, err
 	}
+	again.faultUnlisted()
+	s.faultAstray(again)
 	again.free()
 	if schemaOf := string(again.root[string(schemaKey)]); schemaOf != "" && schemaOf != fmt.Sprint(schema) || again.root[string(upgradingKey)] != nil {
 		return nil, fmt.Errorf("it was written by another version of the program, with the format %q: open it once with that version", schemaOf)
