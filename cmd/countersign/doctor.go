@@ -41,7 +41,7 @@ Exit codes: 0 nothing is missing · 1 something is missing or wrong · 2 the env
 Slack or the model refuses a token · 3 Slack, the model, a tool server or the store can't be reached.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRefusals, ReadBeside: refusalsBeside, StoredToken: storedToken}
+			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRunning, ReadBeside: refusalsBeside, StoredToken: storedToken}
 			if !asJSON {
 				d.Out = cmd.OutOrStdout()
 			}
@@ -85,14 +85,15 @@ func excessRights(ctx context.Context, env config.Env) (what, do string, err err
 	return r.Excess(), r.Remedy(), nil
 }
 
-// askRefusals asks the running bot which features Slack refuses in its workspace.
-func askRefusals(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
+// askRunning asks the running bot for its version, and for the features that Slack refuses in its workspace.
+func askRunning(ctx context.Context, env config.Env) (doctor.Running, error) {
 	answer, err := askBot(ctx, env)
-	return answer.Refused, err
+	return doctor.Running{Version: answer.Version, Refused: answer.Refused}, err
 }
 
 // doctorAnswer is the answer of the running bot.
 type doctorAnswer struct {
+	Version string              `json:"version"` // the version of the bot's program; an older program does not send it
 	Refused []settings.Refusal  `json:"refused"` // the features that Slack refuses in the bot's workspace
 	Token   settings.SlackToken `json:"token"`   // the encrypted bot token of an app with token rotation
 }
@@ -159,7 +160,7 @@ func refusalsBeside(ctx context.Context, env config.Env) (list []settings.Refusa
 
 // doctorTask confirms that the running bot can read its store. doctorTask writes a doctorAnswer as JSON.
 var doctorTask = task.Task[task.None]{Name: "doctor", WhileHeld: true, Run: func(ctx context.Context, w task.Env, _ task.None) error {
-	var answer doctorAnswer
+	answer := doctorAnswer{Version: version()}
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
 		if answer.Refused, _, err = settings.ReadRefusals(r); err != nil {
 			return err

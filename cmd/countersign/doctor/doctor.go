@@ -41,6 +41,12 @@ type diagnosis struct {
 	code  int    // the exit code of the command if this check fails
 }
 
+// Running is the answer of a running bot.
+type Running struct {
+	Version string             // the version of its program; empty: an older program, which does not report it
+	Refused []settings.Refusal // the features that Slack refuses in its workspace
+}
+
 // Doctor checks everything that serve needs.
 type Doctor struct {
 	Out       io.Writer                                                  // nil: findings are not printed while the doctor works
@@ -50,9 +56,9 @@ type Doctor struct {
 	// Excess lists the unnecessary rights of the database's role, and says how to revoke them. If there are no such
 	// rights, the list is empty.
 	Excess func(context.Context, config.Env) (what, do string, err error)
-	// AskBot asks the running bot which features Slack refuses in its workspace. An error means that the bot does not
-	// answer, can't read its store, or is held because its store is old.
-	AskBot func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
+	// AskBot asks the running bot. An error means that the bot does not answer, can't read its store, or is held because
+	// its store is old.
+	AskBot func(ctx context.Context, env config.Env) (Running, error)
 	// ReadBeside reads the refused features from a database that replicas on other machines are using.
 	ReadBeside func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
 

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,15 +103,21 @@ func missing(path string) bool {
 // The method "held" asks the running bot about the store, if a process has locked the store.
 func (d *Doctor) held(ctx context.Context, env config.Env) {
 	says := fmt.Sprintf("a bot is running: it holds %s, and answers", named(env.Store))
-	refused, err := d.AskBot(ctx, env)
+	bot, err := d.AskBot(ctx, env)
+	own := cli.ThisBuild().Version
+	differs := err == nil && bot.Version != own
 	if errors.Is(err, control.ErrNobody) && env.Store.Backend == config.Postgres {
 		says = fmt.Sprintf("other replicas work on %s; on this machine, no bot answers at %s", named(env.Store), env.Control)
-		refused, err = d.ReadBeside(ctx, env)
+		bot.Refused, err = d.ReadBeside(ctx, env)
 	}
 	switch {
 	case err == nil:
 		d.ok("%s", says)
-		d.refused(refused)
+		if differs {
+			d.warn(fmt.Sprintf("the running bot has the version %s, and this program has the version %s", cmp.Or(bot.Version, "unknown"), own),
+				"after an upgrade, restart the bot; otherwise use the bot's own program for the commands")
+		}
+		d.refused(bot.Refused)
 	case errors.Is(err, control.ErrNobody):
 		d.fail(cli.ExitFailed, named(env.Store)+" is held by a program that does not answer at "+env.Control, "set COUNTERSIGN_CONTROL as serve has it, or see which program it is")
 	default:
