@@ -22,7 +22,7 @@ var (
 	ErrModelRefuses = errors.New("the model's endpoint refuses the request")
 )
 
-// pingTimeout limits one check of the endpoint. The limit is shorter than that of a request to /readyz, so that /readyz
+// pingTimeout limits one check of the endpoint. The limit is shorter than that of a probe of /readyz, so that /readyz
 // gives the reason.
 const pingTimeout = 4 * time.Second
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,44 +28,116 @@ type probe struct {
 	notice bool // true: /readyz shows an error, but the bot stays ready, because it still accepts deliveries and requests
 }
 
-// probeTimeout limits the probes of one request. The probes run at the same time, so one slow probe does not use up the
-// time of the others. The answer waits for all of them.
-const probeTimeout = 5 * time.Second
+const (
+	// probeTimeout limits one run of a probe.
+	probeTimeout = 5 * time.Second
+	// answerTime is how long a request to /readyz waits for the probes. It is shorter than one second, the default
+	// timeout of Kubernetes' probes. A client that can wait longer sends the query wait, in seconds.
+	answerTime = 800 * time.Millisecond
+	// resultAge is how long /readyz uses the last result of a probe while the next run of the probe takes long.
+	resultAge = time.Minute
+)
+
+// keptProbe is a probe with its last result.
+type keptProbe struct {
+	probe
+	mu    sync.Mutex
+	runs  chan struct{} // closed at the end of the current run; nil: the probe does not run
+	err   error
+	ended time.Time // end of the last run; zero: there is no result
+}
+
+// run runs the probe, unless it runs already. The returned channel is closed at the end of the run.
+func (k *keptProbe) run(ctx context.Context) <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.runs != nil {
+		return k.runs
+	}
+	runs := make(chan struct{})
+	k.runs = runs
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+		defer cancel()
+		err := k.ready(ctx)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.runs, k.err, k.ended = nil, err, time.Now()
+		close(runs)
+	}()
+	return runs
+}
+
+// state returns the state of the bot's part for a request that began at a time. ok is false if the part does not work.
+func (k *keptProbe) state(began time.Time) (text string, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	age := time.Since(k.ended)
+	if k.ended.IsZero() || age > resultAge {
+		return "the check takes long, and has no recent result", false
+	}
+	text = "ok"
+	if k.err != nil {
+		text = visible.Line(redact.Error(k.err)) // model endpoints, servers and Slack write parts of these texts
+	}
+	if k.ended.Before(began) {
+		text += fmt.Sprintf(" (%s ago; the next check takes long)", age.Round(time.Second))
+	}
+	return text, k.err == nil
+}
 
 // admin returns the handler of the admin address. /healthz reports whether the process runs, /readyz reports whether
 // the process can accept deliveries, and /metrics has the metrics.
 func admin(probes []probe, metrics http.Handler) http.Handler {
+	kept := make([]*keptProbe, len(probes))
+	for i, p := range probes {
+		kept[i] = &keptProbe{probe: p}
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		// If the client goes away, the probes continue, because some of them keep their results for the next client.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), probeTimeout)
-		defer cancel()
-		errs := make([]error, len(probes))
-		var all sync.WaitGroup
-		for i, p := range probes {
-			all.Go(func() { errs[i] = p.ready(ctx) })
-		}
-		all.Wait()
-		var report strings.Builder
-		status := http.StatusOK
-		for i, p := range probes {
-			state := "ok"
-			if errs[i] != nil {
-				state = visible.Line(redact.Error(errs[i])) // model endpoints, servers and Slack write parts of these texts
-				if !p.notice {
-					status = http.StatusServiceUnavailable
-				}
-			}
-			fmt.Fprintf(&report, "%s: %s\n", p.name, state)
-		}
-		w.WriteHeader(status)
-		fmt.Fprint(w, report.String())
-	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { serveReadiness(w, r, kept) })
 	mux.Handle("GET /metrics", metrics)
 	return mux
+}
+
+// serveReadiness runs all probes at the same time, and waits for their results. For a probe that takes too long, the
+// answer has the last result. The probe continues, so that a later answer has its new result.
+func serveReadiness(w http.ResponseWriter, r *http.Request, probes []*keptProbe) {
+	began, patience := time.Now(), answerTime
+	if seconds, err := strconv.ParseUint(r.URL.Query().Get("wait"), 10, 8); err == nil {
+		patience = max(patience, time.Duration(seconds)*time.Second)
+	}
+	ends := make([]<-chan struct{}, len(probes))
+	for i, p := range probes {
+		ends[i] = p.run(context.WithoutCancel(r.Context()))
+	}
+	waitForAll(r.Context(), ends, patience)
+	var report strings.Builder
+	status := http.StatusOK
+	for _, p := range probes {
+		text, ok := p.state(began)
+		if !ok && !p.notice {
+			status = http.StatusServiceUnavailable
+		}
+		fmt.Fprintf(&report, "%s: %s\n", p.name, text)
+	}
+	w.WriteHeader(status)
+	fmt.Fprint(w, report.String())
+}
+
+// waitForAll waits until all channels are closed, ctx ends, or the time is over.
+func waitForAll(ctx context.Context, all []<-chan struct{}, atMost time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	for _, one := range all {
+		select {
+		case <-one:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // reportPause returns the check that reports a pause on /readyz. The bot stays ready, because it still receives

@@ -135,33 +135,72 @@ func TestReadyzForeignText(t *testing.T) {
 	}
 }
 
-// A probe that hangs delays the answer, but no other probe. It also continues if the client goes away, so that the next
-// client gets its result.
+// A probe that takes long delays the answer for less than a second, and delays no other probe. Until it ends, answers
+// have its last result, if this is not too old. A client that waits longer gets the new result.
 func TestReadyzHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		late := errors.New("no answer within 4s")
-		var kept error
-		probes := []probe{
-			{name: "model", ready: func(ctx context.Context) error {
-				if kept != nil {
-					return kept
-				}
-				select {
-				case <-ctx.Done():
-					return ctx.Err()
-				case <-time.After(4 * time.Second):
-					kept = late
-					return late
-				}
-			}, notice: true},
-			{name: "running", ready: func(ctx context.Context) error { return ctx.Err() }, notice: true},
-			{name: "store", ready: func(ctx context.Context) error { return ctx.Err() }},
+		takes := time.Duration(0)
+		var said error
+		slow := func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return errors.New("no answer within 5s")
+			case <-time.After(takes):
+				return said
+			}
 		}
-		gone, leave := context.WithTimeout(t.Context(), time.Second)
+		h := admin([]probe{
+			{name: "store", ready: slow},
+			{name: "model", ready: slow, notice: true},
+			{name: "running", ready: func(ctx context.Context) error { return ctx.Err() }, notice: true},
+		}, http.NotFoundHandler())
+		asks := func(query string, within time.Duration, status int, words string) {
+			t.Helper()
+			began := time.Now()
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz"+query, nil))
+			want := fmt.Sprintf("store: %s\nmodel: %[1]s\nrunning: ok\n", words)
+			if took := time.Since(began); took != within || w.Code != status || w.Body.String() != want {
+				t.Errorf("after %s /readyz%s answers %d:\n%swant %d after %s:\n%s", took, query, w.Code, w.Body, status, within, want)
+			}
+		}
+		const none = "the check takes long, and has no recent result"
+		takes = 3 * time.Second
+		asks("", 800*time.Millisecond, http.StatusServiceUnavailable, none)
+		asks("?wait=5", 2200*time.Millisecond, http.StatusOK, "ok") // the same run of the probe
+		time.Sleep(10 * time.Second)
+		takes = time.Hour
+		asks("", 800*time.Millisecond, http.StatusOK, "ok (11s ago; the next check takes long)")
+		time.Sleep(5 * time.Second)
+		asks("", 800*time.Millisecond, http.StatusServiceUnavailable, "no answer within 5s (2s ago; the next check takes long)")
+		time.Sleep(10 * time.Second)
+		takes, said = 0, errors.New("the disk is full")
+		asks("", 0, http.StatusServiceUnavailable, "the disk is full")
+		said = nil
+		asks("", 0, http.StatusOK, "ok")
+		time.Sleep(2 * resultAge)
+		takes = time.Hour
+		asks("", 800*time.Millisecond, http.StatusServiceUnavailable, none)
+		time.Sleep(probeTimeout) // the probes end
+	})
+}
+
+// A probe continues if the client goes away, so that the next client gets its result.
+func TestReadyzClientLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		h := admin([]probe{{name: "model", ready: func(ctx context.Context) error {
+			runs++
+			time.Sleep(4 * time.Second)
+			return ctx.Err()
+		}}}, http.NotFoundHandler())
+		gone, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer leave()
 		for _, ctx := range []context.Context{gone, t.Context()} {
-			if status, report := readyz(ctx, probes); status != http.StatusOK || report != "model: no answer within 4s\nrunning: ok\nstore: ok\n" {
-				t.Errorf("/readyz answers %d: %s", status, report)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz?wait=5", nil))
+			if ctx != gone && (w.Body.String() != "model: ok\n" || runs != 1) {
+				t.Errorf("after %d runs, /readyz answers %s", runs, w.Body)
 			}
 		}
 	})
@@ -193,6 +232,6 @@ func TestReadyDuringOutages(t *testing.T) {
 
 func readyz(ctx context.Context, probes []probe) (status int, report string) {
 	w := httptest.NewRecorder()
-	admin(probes, http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
+	admin(probes, http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz?wait=5", nil))
 	return w.Code, w.Body.String()
 }

@@ -156,7 +156,7 @@ func (m *moving) awaits(what string, is func() bool) {
 	m.Helper()
 	for end := time.Now().Add(2 * patience); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			_, report := get(m.T, m.admin+"/readyz")
+			_, report := get(m.T, m.admin+"/readyz?wait=5")
 			m.Fatalf("waited in vain for %s; /readyz says: %s", what, report)
 		}
 	}
@@ -166,7 +166,7 @@ func (m *moving) awaits(what string, is func() bool) {
 func (m *moving) untilSays(words string) {
 	m.Helper()
 	m.awaits("/readyz to say "+words, func() bool {
-		status, report := get(m.T, m.admin+"/readyz")
+		status, report := get(m.T, m.admin+"/readyz?wait=5")
 		return status == http.StatusServiceUnavailable && strings.Contains(report, words)
 	})
 }

@@ -117,7 +117,7 @@ func (c *killHarness) acknowledges(n int) bool {
 // The method "ready" asks a bot's /readyz.
 func (c *killHarness) ready(bot *process) (status int, report string) {
 	c.Helper()
-	return get(c.T, "http://"+bot.admin+"/readyz")
+	return get(c.T, "http://"+bot.admin+"/readyz?wait=5")
 }
 
 // runsSeen counts the tools' effects so far.

@@ -86,7 +86,7 @@ func TestGatewayWebhook(t *testing.T) {
 	}
 	answer <- http.StatusNoContent
 	bot.says(`(a delivery to a client's webhook failed.*is this machine)`)
-	if _, report := get(t, admin+"/readyz"); !strings.Contains(report, "webhooks: the webhook of other has failed since") {
+	if _, report := get(t, admin+"/readyz?wait=5"); !strings.Contains(report, "webhooks: the webhook of other has failed since") {
 		t.Errorf("/readyz says %s", report)
 	}
 	if refused > 0 {

@@ -151,7 +151,7 @@ func startOnce(t *testing.T, dir string, env []string) (p *program, ms float64, 
 func ready(t *testing.T, admin string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		status, body := get(t, admin+"/readyz")
+		status, body := get(t, admin+"/readyz?wait=5")
 		if status == http.StatusOK {
 			return
 		}

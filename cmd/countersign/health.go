@@ -33,7 +33,7 @@ accept deliveries and requests, and prints a line for each of its parts. The exi
 			}
 			path := "/healthz"
 			if ready {
-				path = "/readyz"
+				path = fmt.Sprintf("/readyz?wait=%d", int(probeTimeout.Seconds()))
 			}
 			return health(cmd.Context(), cmd.OutOrStdout(), env.AdminAddr, path)
 		},
@@ -68,7 +68,7 @@ func health(ctx context.Context, out io.Writer, addr, path string) error {
 	}
 	fmt.Fprintln(out, strings.TrimSpace(string(said)))
 	if resp.StatusCode != http.StatusOK {
-		return cli.AnswerNo("the bot is not well: %s answers %s", path, resp.Status)
+		return cli.AnswerNo("the bot is not well: %s answers %s", req.URL.Path, resp.Status)
 	}
 	return nil
 }

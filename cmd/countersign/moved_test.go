@@ -160,7 +160,7 @@ func (m *moving) rename(from, to string) { m.Helper(); m.ok(os.Rename(from, to))
 func (m *moving) until(status int) (report string) {
 	m.Helper()
 	for end := time.Now().Add(2 * patience); ; time.Sleep(20 * time.Millisecond) {
-		got, report := get(m.T, m.admin+"/readyz")
+		got, report := get(m.T, m.admin+"/readyz?wait=5")
 		if got == status {
 			return report
 		}

@@ -36,7 +36,7 @@ func TestPauseSurvivesAKill(t *testing.T) {
 	bot.end(syscall.SIGKILL)
 
 	bot, admin := p.serve()
-	if status, body := get(t, admin+"/readyz"); status != 200 || !strings.Contains(body, "running: everything has been paused by T0001/U0002 since ") || !strings.Contains(body, ": wrong refunds\n") {
+	if status, body := get(t, admin+"/readyz?wait=5"); status != 200 || !strings.Contains(body, "running: everything has been paused by T0001/U0002 since ") || !strings.Contains(body, ": wrong refunds\n") {
 		t.Errorf("/readyz answers %d: %s", status, body)
 	}
 	if _, body := get(t, admin+"/metrics"); !strings.Contains(body, "\ncountersign_paused 1\n") {

@@ -123,7 +123,7 @@ func (p *processHarness) replicaOf(database, key string) *processHarness {
 func (p *processHarness) saysOfPolicy(admin, words string) {
 	p.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		status, body := get(p.T, admin+"/readyz")
+		status, body := get(p.T, admin+"/readyz?wait=5")
 		_, line, _ := strings.Cut(body, "\npolicy: ")
 		line, _, _ = strings.Cut(line, "\n")
 		switch {

@@ -105,7 +105,7 @@ func TestServeReloads(t *testing.T) {
 	}
 	write(t, p.policy(), []byte("version: 2\n"))
 	bot.says(`level=ERROR msg="(policy: countersign.yaml:1:10: )`)
-	if status, body := get(t, admin+"/readyz"); status != http.StatusOK || !strings.Contains(body, "policy: the file was refused at ") || !strings.Contains(body, "countersign.yaml:1:10: ") {
+	if status, body := get(t, admin+"/readyz?wait=5"); status != http.StatusOK || !strings.Contains(body, "policy: the file was refused at ") || !strings.Contains(body, "countersign.yaml:1:10: ") {
 		t.Errorf("/readyz answers %d: %s", status, body)
 	}
 	write(t, p.policy(), bytes.ReplaceAll(served, []byte(refundHigh), []byte(refundTwo)))
@@ -114,7 +114,7 @@ func TestServeReloads(t *testing.T) {
 	}
 	bot.says(`(the policy changed and is in force).* old=[0-9a-f]{64} new=[0-9a-f]{64}`)
 	teo.sees("countersign", "", "Refund of $49.99 for order ORD-123", "Then Finance Director")
-	if _, body := get(t, admin+"/readyz"); !strings.Contains(body, "policy: ok\n") {
+	if _, body := get(t, admin+"/readyz?wait=5"); !strings.Contains(body, "policy: ok\n") {
 		t.Errorf("/readyz: %s", body)
 	}
 	if err := bot.end(syscall.SIGTERM); err != nil {

@@ -137,7 +137,7 @@ func TestTokenRotationOfAProcess(t *testing.T) {
 	hangup(t, running)
 	running.says(`(secrets changed in their files, and the new ones are used.*SLACK_REFRESH_TOKEN)`)
 	running.says(`(the bot token was not renewed.*Slack refuses the refresh token \(invalid_refresh_token\). Reinstall the app)`)
-	if _, report := get(t, admin+"/readyz"); !strings.Contains(report, "renewal of the bot token") {
+	if _, report := get(t, admin+"/readyz?wait=5"); !strings.Contains(report, "renewal of the bot token") {
 		t.Errorf("/readyz says %s", report)
 	}
 	if err := running.end(syscall.SIGTERM); err != nil {
