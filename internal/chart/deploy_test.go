@@ -212,14 +212,14 @@ func TestUnitVariables(t *testing.T) {
 	areRead(t, env)
 }
 
-// TestCompose reads the compose file as Compose does, with the variables that the commands in docs/deploy.md export.
+// TestCompose reads the compose file as Compose does, with the variables that the commands in docs/deploy.md write to .env.
 // The commands must write each secret, and each file that a service mounts must exist or be written by the commands.
 func TestCompose(t *testing.T) {
 	lines := commands(t, "Docker Compose")
 	env := types.Mapping{}
 	for _, line := range lines {
-		if exported, ok := strings.CutPrefix(line, "export "); ok {
-			for pair := range strings.FieldsSeq(exported) {
+		if set := regexp.MustCompile(`^printf '(.*)\\n' > \.env$`).FindStringSubmatch(line); set != nil {
+			for pair := range strings.SplitSeq(set[1], `\n`) {
 				name, value, _ := strings.Cut(pair, "=")
 				env[name] = value
 			}
@@ -244,6 +244,11 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	for name, service := range p.Services {
+		for network := range p.Services["database"].Networks {
+			if _, ok := service.Networks[network]; ok && name != "database" && name != "bot" {
+				t.Errorf("%s can reach the database", name)
+			}
+		}
 		for _, v := range service.Volumes {
 			if v.Type != types.VolumeTypeBind {
 				continue

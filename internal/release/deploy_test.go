@@ -240,15 +240,16 @@ func TestContainer(t *testing.T) {
 	if err := os.Link(image, filepath.Join(c.dir, filepath.Base(image))); err != nil {
 		t.Fatal(err)
 	}
-	policy, err := os.ReadFile("../../cmd/countersign/deploy/countersign.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(c.dir, "countersign/countersign.yaml"), string(policy))
 	for name, secret := range localSecrets {
 		write(t, filepath.Join(c.dir, "secrets", name), secret+"\n")
 	}
-	commands := strings.NewReplacer("pin --all", "pin --all --yes", "MODEL=MODEL", "MODEL=countersign-scripted").Replace(documented(t, "A container"))
+	deploy, err := filepath.Abs("../../cmd/countersign/deploy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := strings.NewReplacer(
+		"pin --all", "pin --all --yes", "MODEL=MODEL", "MODEL=countersign-scripted", "DEPLOY/", deploy+"/", "${EDITOR:-vi}", "true",
+	).Replace(documented(t, "A container"))
 	setUp, questions, found := strings.Cut(commands, "podman exec ")
 	if !found {
 		t.Fatalf("the documentation does not ask the container:\n%s", commands)
