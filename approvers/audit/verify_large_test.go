@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +34,7 @@ func TestVerifyLarge(t *testing.T) {
 	}
 	t.Logf("made %d records in %s, a file of %d MiB", n, time.Since(begin).Round(time.Second), info.Size()>>20)
 	var out bytes.Buffer
-	begin, cpu := time.Now(), processorTime(t)
+	begin, cpu := time.Now(), testkit.ProcessorTime(t)
 	report, err := Verify(t.Context(), db, VerifyOptions{Keys: []string{s.keys[0].Public}, Guard: bolt.Guard})
 	if err != nil {
 		t.Fatal(err)
@@ -44,20 +43,10 @@ func TestVerifyLarge(t *testing.T) {
 		t.Fatal(out.String())
 	}
 	t.Logf("records=%d seconds=%.2f, %.2f of processor time on %d processors\n%s",
-		n, time.Since(begin).Seconds(), (processorTime(t) - cpu).Seconds(), runtime.GOMAXPROCS(0), out.String())
+		n, time.Since(begin).Seconds(), (testkit.ProcessorTime(t) - cpu).Seconds(), runtime.GOMAXPROCS(0), out.String())
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	t.Logf("heap after it: %d MiB", mem.HeapAlloc>>20)
-}
-
-// processorTime returns the time that the process has used on all processors.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // fill creates a store with n records in chains of twelve, and a head for every 96 records.

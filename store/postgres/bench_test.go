@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/internal/testkit/pgserver"
 	"countersign/store/postgres"
 )
@@ -58,10 +58,10 @@ func benchDecisions(b *testing.B, workers, round int) {
 	var spent, worked, served [2]time.Duration
 	measure := func(side int, database string, do func(i int) error) {
 		atServer := serverTime(b, server, database)
-		began, cpu := time.Now(), processorTime(b)
+		began, cpu := time.Now(), testkit.ProcessorTime(b)
 		crowd(b, workers, round, do)
 		spent[side] += time.Since(began)
-		worked[side] += processorTime(b) - cpu
+		worked[side] += testkit.ProcessorTime(b) - cpu
 		served[side] += serverTime(b, server, database) - atServer
 	}
 	var waiting []approvers.Request
@@ -216,15 +216,6 @@ func crowd(t testing.TB, workers, n int, do func(i int) error) {
 	if t.Failed() {
 		t.FailNow()
 	}
-}
-
-// processorTime is the time that the process has used on all processors.
-func processorTime(t testing.TB) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // serverTime returns the processor time of the server processes that work for a database. If the operating system does

@@ -196,12 +196,12 @@ func BenchmarkReplicas(b *testing.B) {
 		}
 		for _, s := range sides {
 			one := s.ask(round)
-			cpu := processorTime(b) + serverTime(b, server, s.database)
+			cpu := testkit.ProcessorTime(b) + serverTime(b, server, s.database)
 			for _, r := range one {
 				s.alone.add(s.click(r))
 			}
 			s.replicas[0].quiet()
-			s.worked += processorTime(b) + serverTime(b, server, s.database) - cpu
+			s.worked += testkit.ProcessorTime(b) + serverTime(b, server, s.database) - cpu
 			requests := s.ask(round)
 			stop := s.sample.begin(b, server)
 			began := time.Now()
