@@ -3,14 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"countersign/internal/testkit"
 )
@@ -167,7 +171,72 @@ func TestDocumentedFormats(t *testing.T) {
 	}
 }
 
-// Each command in the guide for security incidents exists, with its flags.
+var (
+	// pageCode matches the code of a page: a block in a language, or code in a sentence.
+	pageCode = regexp.MustCompile("(?s)```(\\w*)\n(.*?)```|`([^`]+)`")
+	// pageCommand matches a command of the program, up to the end of its arguments. Before it, there may be another
+	// command, a variable, or a program that runs it in a container.
+	pageCommand = regexp.MustCompile(`(?m)(?:^|[|;&($] ?|[A-Z_]=\S* |-- |exec \S+ )countersign ([a-z][^|;&<>#)\n…]*)`)
+	quotedText  = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+)
+
+// commandsIn returns the arguments of the program's commands in the code of a text.
+func commandsIn(text string) (all [][]string) {
+	text = strings.ReplaceAll(text, "\\\n", "") // a command of several lines
+	for _, code := range pageCode.FindAllStringSubmatch(text, -1) {
+		lines := strings.ReplaceAll(code[3], "\n", " ") // code in a sentence may be broken anywhere
+		if code[1] == "sh" || code[1] == "console" {
+			lines = code[2]
+		}
+		for _, m := range pageCommand.FindAllStringSubmatch(quotedText.ReplaceAllString(lines, "TEXT"), -1) {
+			all = append(all, strings.Fields(m[1]))
+		}
+	}
+	return all
+}
+
+// unknownIn returns an error if a command or one of its flags does not exist. If complete is true, the command must also
+// have the arguments and the values that it needs.
+func unknownIn(words []string, complete bool) error {
+	cmd, rest, err := root().Find(words)
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if noValue := new(pflag.ValueRequiredError); !complete && errors.As(err, &noValue) {
+		return nil
+	}
+	placeholder := func(arg string) bool { return arg == strings.ToUpper(arg) }
+	if err == nil && (complete || cmd.HasSubCommands() && !slices.ContainsFunc(cmd.Flags().Args(), placeholder)) {
+		err = cmd.ValidateArgs(cmd.Flags().Args())
+	}
+	return err
+}
+
+// Each command that a page names exists, with its flags.
+func TestNamedCommands(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range append(pages, "../../README.md", "../../SECURITY.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, words := range commandsIn(string(text)) {
+			found++
+			if err := unknownIn(words, false); err != nil {
+				t.Errorf("%s: countersign %s: %v", filepath.Base(page), strings.Join(words, " "), err)
+			}
+		}
+	}
+	if found < 250 {
+		t.Errorf("only %d commands were found", found)
+	}
+}
+
+// Each command in the guide for security incidents exists, and has its arguments.
 func TestIncidentCommands(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operate.md")
 	if err != nil {
@@ -175,22 +244,13 @@ func TestIncidentCommands(t *testing.T) {
 	}
 	_, guide, _ := strings.Cut(string(text), "\n## Security incidents\n")
 	guide, _, _ = strings.Cut(guide, "\n## ")
-	commands := regexp.MustCompile("`countersign ([^`]*)`").FindAllStringSubmatch(guide, -1)
+	commands := commandsIn(guide)
 	if len(commands) < 15 {
 		t.Fatalf("only %d commands were found", len(commands))
 	}
-	quoted := regexp.MustCompile(`"[^"]*"`)
-	for _, m := range commands {
-		words := strings.Fields(quoted.ReplaceAllString(m[1], "TEXT"))
-		cmd, rest, err := root().Find(words)
-		if err == nil {
-			err = cmd.ParseFlags(rest)
-		}
-		if err == nil {
-			err = cmd.ValidateArgs(cmd.Flags().Args())
-		}
-		if err != nil {
-			t.Errorf("countersign %s: %v", m[1], err)
+	for _, words := range commands {
+		if err := unknownIn(words, true); err != nil {
+			t.Errorf("countersign %s: %v", strings.Join(words, " "), err)
 		}
 	}
 }
