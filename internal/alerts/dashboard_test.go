@@ -79,6 +79,11 @@ var rows = []struct {
 		{title: "Time until Slack shows an answer", about: "99 of 100 answers, from the end of the turn", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_answer_shown_seconds_bucket{since="end"}[1h])))`, "99 %"}}},
 		{title: "Calls to Slack, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
 	}},
+	{"Other agents", []panel{
+		{title: "Requests about other agents' calls that ended, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (client, state) (increase(countersign_gateway_approvals_total[1h]))`, "{{client}}, {{state}}"}}},
+		{title: "Connections that wait for a decision", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{{`sum(countersign_gateway_waiting)`, "connections"}}},
+		{title: "HTTP requests to the gateway, each hour", about: "By status of the response", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (client, status) (increase(countersign_gateway_requests_total[1h]))`, "{{client}}, {{status}}"}}},
+	}},
 	{"Store and history", []panel{
 		{title: "Size", unit: "bytes", kind: "timeseries", queries: [][2]string{{`max(countersign_store_size_bytes)`, "store"}}},
 		{title: "Writes", about: "A second", unit: "wps", kind: "timeseries", queries: [][2]string{{`sum(rate(countersign_store_write_seconds_count[$__rate_interval]))`, "transactions"}}},
