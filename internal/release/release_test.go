@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"compress/gzip"
@@ -11,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -295,6 +297,30 @@ func TestContents(t *testing.T) {
 			if info, err := os.Stat(filepath.Join(root, file)); err != nil || info.Size() == 0 {
 				t.Errorf("%s: %v", file, err)
 			}
+		}
+	}
+}
+
+// The archive for Windows has each file with its path, mode, time and content, and the same files give the same bytes.
+func TestZip(t *testing.T) {
+	dir, at := t.TempDir(), time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	files := []entry{{"countersign.exe", filepath.Join(dir, "program"), 0o755}, {"docs/operate.md", filepath.Join(dir, "page"), 0o644}}
+	var first, second bytes.Buffer
+	for _, f := range files {
+		write(t, f.from, "content of "+f.path)
+	}
+	if err := errors.Join(zipped(&first, "top", files, at), zipped(&second, "top", files, at)); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Fatalf("%d and %d bytes, %v", first.Len(), second.Len(), err)
+	}
+	z, err := zip.NewReader(bytes.NewReader(first.Bytes()), int64(first.Len()))
+	if err != nil || len(z.File) != len(files) {
+		t.Fatalf("%+v, %v", z, err)
+	}
+	for i, f := range files {
+		got := z.File[i]
+		content, err := fs.ReadFile(z, got.Name)
+		if err != nil || string(content) != "content of "+f.path || got.Name != "top/"+f.path || got.Mode() != fs.FileMode(f.mode) || !got.Modified.Equal(at) { //nolint:gosec // one of the modes above
+			t.Errorf("%+v has %q, %v", got.FileHeader, content, err)
 		}
 	}
 }
