@@ -74,7 +74,7 @@ func (k *keptProbe) state(began time.Time) (text string, ok bool) {
 	defer k.mu.Unlock()
 	age := time.Since(k.ended)
 	if k.ended.IsZero() || age > resultAge {
-		return "the check takes long, and has no result yet", false
+		return "the check takes long, and has no recent result", false
 	}
 	text = "ok"
 	if k.err != nil {

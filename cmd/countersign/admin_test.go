@@ -164,7 +164,7 @@ func TestReadyzHangs(t *testing.T) {
 				t.Errorf("after %s /readyz%s answers %d:\n%swant %d after %s:\n%s", took, query, w.Code, w.Body, status, within, want)
 			}
 		}
-		const none = "the check takes long, and has no result yet"
+		const none = "the check takes long, and has no recent result"
 		takes = 3 * time.Second
 		asks("", 800*time.Millisecond, http.StatusServiceUnavailable, none)
 		asks("?wait=5", 2200*time.Millisecond, http.StatusOK, "ok") // the same run of the probe

@@ -147,8 +147,10 @@ func BenchmarkTraced(b *testing.B) {
 		slices.Reverse(order)
 		wall, processor = append(wall, on.wall.Seconds()/off.wall.Seconds()), append(processor, on.processor.Seconds()/off.processor.Seconds())
 	}
-	percentiles(b, "off-", off.took)
-	percentiles(b, "on-", on.took)
+	for name, bot := range map[string]*comparedBot{"off-": off, "on-": on} {
+		b.ReportMetric(bot.all.Seconds()*1000/float64(len(bot.took)), name+"cpu-ms")
+		percentiles(b, name, bot.took)
+	}
 	for name, ratios := range map[string][]float64{"wall": wall, "cpu": processor} {
 		slices.Sort(ratios)
 		for quartile, of := range map[string]int{"q1": 1, "median": 2, "q3": 3} {
@@ -162,6 +164,7 @@ func BenchmarkTraced(b *testing.B) {
 type comparedBot struct {
 	card            func() time.Duration
 	took            []time.Duration // of each message so far
+	all             time.Duration   // processor time of all messages so far
 	wall, processor time.Duration   // of the last messages
 }
 
@@ -175,6 +178,7 @@ func (c *comparedBot) work(b *testing.B, messages int) {
 		c.took, c.wall = append(c.took, took), c.wall+took
 	}
 	c.processor = testkit.ProcessorTime(b) - began
+	c.all += c.processor
 }
 
 // BenchmarkClick measures the time from a click on the page to the acknowledgement on the page. The click goes from the

@@ -3,14 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"countersign/internal/testkit"
 )
@@ -170,8 +174,9 @@ func TestDocumentedFormats(t *testing.T) {
 var (
 	// pageCode matches the code of a page: a block in a language, or code in a sentence.
 	pageCode = regexp.MustCompile("(?s)```(\\w*)\n(.*?)```|`([^`]+)`")
-	// pageCommand matches a command of the program, up to the end of its arguments.
-	pageCommand = regexp.MustCompile(`(?:^|[\s(;])countersign ([a-z][^|;&<>#)\n…]*)`)
+	// pageCommand matches a command of the program, up to the end of its arguments. Before it, there may be another
+	// command, a variable, or a program that runs it in a container.
+	pageCommand = regexp.MustCompile(`(?m)(?:^|[|;&($] ?|[A-Z_]=\S* |-- |exec \S+ )countersign ([a-z][^|;&<>#)\n…]*)`)
 	quotedText  = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 )
 
@@ -191,13 +196,17 @@ func commandsIn(text string) (all [][]string) {
 }
 
 // unknownIn returns an error if a command or one of its flags does not exist. If complete is true, the command must also
-// have the arguments that it needs.
+// have the arguments and the values that it needs.
 func unknownIn(words []string, complete bool) error {
 	cmd, rest, err := root().Find(words)
 	if err == nil {
 		err = cmd.ParseFlags(rest)
 	}
-	if err == nil && (complete || cmd.HasSubCommands()) {
+	if noValue := new(pflag.ValueRequiredError); !complete && errors.As(err, &noValue) {
+		return nil
+	}
+	placeholder := func(arg string) bool { return arg == strings.ToUpper(arg) }
+	if err == nil && (complete || cmd.HasSubCommands() && !slices.ContainsFunc(cmd.Flags().Args(), placeholder)) {
 		err = cmd.ValidateArgs(cmd.Flags().Args())
 	}
 	return err

@@ -1,6 +1,6 @@
 // Command release makes all files that are published for one commit. These files are archives and packages with the
-// programs, a container image, a Helm chart, a software bill of materials, and a list of checksums. The command needs git, Go, and
-// network access for Go modules only. Two runs on the same commit write the same bytes.
+// programs, a container image, a Helm chart, a software bill of materials, and a list of checksums. The command needs
+// git, Go, and network access for Go modules only. Two runs on the same commit write the same bytes.
 //
 // The command is a separate module, so that the product does not depend on the modules that only the release needs.
 //

@@ -2,14 +2,17 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bufio"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +27,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // scratch is a folder that all tests share. scratch is removed at the end.
@@ -67,9 +71,13 @@ func one(t *testing.T, end string) string {
 }
 
 // TestReproducible makes the release a second time, from another clone. Each file must have the same bytes in both
-// releases. The test also checks the list of checksums.
+// releases. The test also checks the list of checksums. With COUNTERSIGN_COLD_CACHE=1, the second release compiles
+// everything again.
 func TestReproducible(t *testing.T) {
 	first, second := published(t), filepath.Join(scratch, "second")
+	if os.Getenv("COUNTERSIGN_COLD_CACHE") == "1" {
+		t.Setenv("GOCACHE", t.TempDir())
+	}
 	if err := run(second, "", true); err != nil {
 		t.Fatal(err)
 	}
@@ -103,16 +111,22 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// The software bill of materials can be read. The bill lists modules of the programs and of the image with a version
-// and a licence, and no module that only tests use.
+// The software bill of materials fits the schema of its format. The bill lists modules of the programs and of the image
+// with a version and a licence, and no module that only tests use.
 func TestBill(t *testing.T) {
-	f, err := os.Open(one(t, "sbom.cdx.json"))
+	content, err := os.ReadFile(one(t, "sbom.cdx.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schemaOfBills(t).Validate(value); err != nil {
+		t.Error(err)
+	}
 	bom := new(cyclonedx.BOM)
-	if err := cyclonedx.NewBOMDecoder(f, cyclonedx.BOMFileFormatJSON).Decode(bom); err != nil {
+	if err := json.Unmarshal(content, bom); err != nil {
 		t.Fatal(err)
 	}
 	listed := map[string]bool{}
@@ -127,6 +141,35 @@ func TestBill(t *testing.T) {
 	if listed["pgregory.net/rapid"] {
 		t.Error("a module that only tests use is listed")
 	}
+}
+
+// schemaOfBills returns the JSON Schema of CycloneDX 1.6. The module that writes the bill contains the schema.
+func schemaOfBills(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	dir, err := command("", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const base = "http://cyclonedx.org/schema/"
+	c := jsonschema.NewCompiler()
+	for name, file := range map[string]string{"bom-1.6.schema.json": "bom-1.6.schema.json", "spdx.schema.json": "spdx.schema.json", "jsf-0.82.schema.json": "jsf-0.82.schemax.json"} {
+		f, err := os.Open(filepath.Join(dir, "schema", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.AddResource(base+name, doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	schema, err := c.Compile(base + "bom-1.6.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
 }
 
 // A version must be a semantic version, and CHANGELOG.md must have an entry for the version.
@@ -258,6 +301,30 @@ func TestContents(t *testing.T) {
 	}
 }
 
+// The archive for Windows has each file with its path, mode, time and content, and the same files give the same bytes.
+func TestZip(t *testing.T) {
+	dir, at := t.TempDir(), time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	files := []entry{{"countersign.exe", filepath.Join(dir, "program"), 0o755}, {"docs/operate.md", filepath.Join(dir, "page"), 0o644}}
+	var first, second bytes.Buffer
+	for _, f := range files {
+		write(t, f.from, "content of "+f.path)
+	}
+	if err := errors.Join(zipped(&first, "top", files, at), zipped(&second, "top", files, at)); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Fatalf("%d and %d bytes, %v", first.Len(), second.Len(), err)
+	}
+	z, err := zip.NewReader(bytes.NewReader(first.Bytes()), int64(first.Len()))
+	if err != nil || len(z.File) != len(files) {
+		t.Fatalf("%+v, %v", z, err)
+	}
+	for i, f := range files {
+		got := z.File[i]
+		content, err := fs.ReadFile(z, got.Name)
+		if err != nil || string(content) != "content of "+f.path || got.Name != "top/"+f.path || got.Mode() != fs.FileMode(f.mode) || !got.Modified.Equal(at) { //nolint:gosec // one of the modes above
+			t.Errorf("%+v has %q, %v", got.FileHeader, content, err)
+		}
+	}
+}
+
 // The published chart and its image have the version of the release. The chart in the package is the same.
 func TestChart(t *testing.T) {
 	dir := t.TempDir()
@@ -290,14 +357,73 @@ func TestChartWithVersion(t *testing.T) {
 	}
 }
 
-// TestRPM checks that the .rpm has the format's magic number, the package's name, and the path of systemd's units.
-func TestRPM(t *testing.T) {
-	content, err := os.ReadFile(one(t, ".rpm"))
+// packed is a file or directory of a package.
+type packed struct{ mode, owner, sum string }
+
+// inDeb returns the content of the .deb by path.
+func inDeb(t *testing.T) map[string]packed {
+	t.Helper()
+	need(t, "dpkg-deb")
+	content, err := exec.Command("dpkg-deb", "--fsys-tarfile", one(t, ".deb")).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.HasPrefix(content, []byte{0xed, 0xab, 0xee, 0xdb}) || !bytes.HasPrefix(content[10:], []byte("countersign-0.")) || !bytes.Contains(content, []byte("/usr/lib/systemd/system/")) {
-		t.Errorf("it begins with %q", content[:80])
+	out := map[string]packed{}
+	for r := tar.NewReader(bytes.NewReader(content)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := packed{mode: h.FileInfo().Mode().String(), owner: h.Uname + "/" + h.Gname}
+		if h.Typeflag == tar.TypeReg {
+			sum := sha256.New()
+			if _, err := io.Copy(sum, r); err != nil {
+				t.Fatal(err)
+			}
+			p.sum = fmt.Sprintf("%x", sum.Sum(nil))
+		}
+		out[filepath.Clean("/"+h.Name)] = p
+	}
+}
+
+// TestRPM compares the .rpm with the .deb. Both have the same files, with the same content, owner and mode, and the same
+// scripts. The directories that only this package uses belong to it, so that rpm removes them.
+func TestRPM(t *testing.T) {
+	need(t, "rpm")
+	query := func(format string) string {
+		out, err := exec.Command("rpm", "--query", "--package", one(t, ".rpm"), "--queryformat", format).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	rpm, deb := map[string]packed{}, inDeb(t)
+	for line := range strings.Lines(query(`[%{FILENAMES}|%{FILEMODES:perms}|%{FILEUSERNAME}/%{FILEGROUPNAME}|%{FILEDIGESTS}\n]`)) {
+		f := strings.Split(strings.TrimSpace(line), "|")
+		rpm[f[0]] = packed{f[1], f[2], f[3]}
+		if deb[f[0]] != rpm[f[0]] {
+			t.Errorf("%s is %v in the .rpm, and %v in the .deb", f[0], rpm[f[0]], deb[f[0]])
+		}
+	}
+	for path, p := range deb {
+		if _, ok := rpm[path]; !ok && (p.sum != "" || strings.Contains(path, "/countersign")) {
+			t.Errorf("the .rpm lacks %s", path)
+		}
+	}
+	if configs := query(`[%{FILENAMES} %{FILEFLAGS:fflags}\n]`); !strings.Contains(configs, "/etc/countersign/environment cn\n") {
+		t.Errorf("an update would replace the settings:\n%s", configs)
+	}
+	for tag, file := range map[string]string{"POSTIN": "after-install.sh", "PREUN": "before-removal.sh"} {
+		script, err := os.ReadFile(filepath.Join("../..", deployFolder, "systemd", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := query("%{" + tag + "}"); strings.TrimSpace(got) != strings.TrimSpace(string(script)) {
+			t.Errorf("%s is\n%s", tag, got)
+		}
 	}
 }
 
