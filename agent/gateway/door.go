@@ -44,11 +44,11 @@ func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWrit
 	g.mux.HandleFunc(pattern, g.client(operation, serve))
 }
 
-// HandleAll is like Handle, but calls serve for every request. If the request has no valid token, serve gets the reason
-// in the parameter refused.
+// HandleAll is like Handle, but calls serve for every request. If the request has no valid token, or the client sends too
+// many requests, serve gets the reason in the parameter refused.
 func (g *Gateway) HandleAll(pattern, operation string, serve func(w http.ResponseWriter, r *http.Request, client approvers.Client, refused error) error) {
 	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		c, err := g.Authenticate(r)
+		c, err := g.admit(r)
 		g.serve(w, r, c.Name, operation, func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, *c, err) })
 	})
 }
