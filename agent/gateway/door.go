@@ -92,6 +92,12 @@ func ReadLongBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, e
 	return readBody(w, r, false, most)
 }
 
+// Pace counts a further request of a client, and waits if the client sends its requests too fast.
+func (g *Gateway) Pace(ctx context.Context, client string) error { return g.pace.pass(ctx, client) }
+
+// Malformed returns the error for a request that is not valid.
+func Malformed(format string, args ...any) error { return malformed(format, args...) }
+
 // NotFound is the error for a path at which there is nothing.
 var NotFound error = notFound
 
