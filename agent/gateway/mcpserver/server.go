@@ -223,8 +223,11 @@ const maxBatch = 100
 // batch returns the messages of a batch, which only the oldest version of the protocol has. If the body is not a batch,
 // batch returns nil. Each message of a batch counts as a request of the client.
 func (s *Server) batch(ctx context.Context, x *exchange, body []byte) (messages []json.RawMessage, err error) {
-	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte{'['}) || json.Unmarshal(body, &messages) != nil {
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte{'['}) {
 		return nil, nil
+	}
+	if err := json.Unmarshal(body, &messages); err != nil {
+		return nil, gateway.Malformed("the batch is not valid JSON: %s", err)
 	}
 	if len(messages) > maxBatch {
 		return nil, gateway.Malformed("a batch may have at most %d messages", maxBatch)
