@@ -149,6 +149,22 @@ func TestGatewayHugeBodies(t *testing.T) {
 	ci.wants(foreign["read"](ci, id), http.StatusOK, "pending")
 }
 
+// In the oldest version of MCP, a client may make a call twice in one batch. Each of the two gets an answer, although the
+// first answer is sent only together with the second one.
+func TestMCPBatchRepeatsACall(t *testing.T) {
+	t.Parallel()
+	_, _, ci := openGateway(t)
+	call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"search_orders","arguments":` + lowArgs + `}}`
+	var messages []string
+	for i := range 20 {
+		messages = append(messages, fmt.Sprintf(call, i))
+	}
+	r := ci.do(http.MethodPost, "/mcp", "["+strings.Join(messages, ",")+"]", "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2025-03-26")
+	if n := strings.Count(r.Original, "approved-executed"); n != len(messages) {
+		t.Errorf("%d calls of the batch were answered: %s", n, r.Original)
+	}
+}
+
 // A client has as many waiting requests as its cap allows, and sends further calls over 32 connections as fast as it
 // gets answers. Each of these calls is refused, and the gateway slows the client. Meanwhile, the calls of another client
 // are stored, and get their cards.

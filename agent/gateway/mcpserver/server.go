@@ -142,6 +142,13 @@ func (s *Server) answers(x *exchange, id string) {
 	x.answered = append(x.answered, id)
 }
 
+// hasAnswer reports whether the answer of the exchange contains the last state of a request.
+func (x *exchange) hasAnswer(id string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Contains(x.answered, id)
+}
+
 type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange {
