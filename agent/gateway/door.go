@@ -44,11 +44,11 @@ func (g *Gateway) Handle(pattern, operation string, serve func(http.ResponseWrit
 	g.mux.HandleFunc(pattern, g.client(operation, serve))
 }
 
-// HandleAll is like Handle, but calls serve for every request. If the request has no valid token, serve gets the reason
-// in the parameter refused.
+// HandleAll is like Handle, but calls serve for every request. If the request has no valid token, or the client sends too
+// many requests, serve gets the reason in the parameter refused.
 func (g *Gateway) HandleAll(pattern, operation string, serve func(w http.ResponseWriter, r *http.Request, client approvers.Client, refused error) error) {
 	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		c, err := g.Authenticate(r)
+		c, err := g.admit(r)
 		g.serve(w, r, c.Name, operation, func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, *c, err) })
 	})
 }
@@ -91,6 +91,12 @@ func LongBody(r *http.Request) bool { return r.ContentLength < 0 || r.ContentLen
 func ReadLongBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	return readBody(w, r, false, most)
 }
+
+// Pace counts a further request of a client, and waits if the client sends its requests too fast.
+func (g *Gateway) Pace(ctx context.Context, client string) error { return g.pace.pass(ctx, client) }
+
+// Malformed returns the error for a request that is not valid.
+func Malformed(format string, args ...any) error { return malformed(format, args...) }
 
 // NotFound is the error for a path at which there is nothing.
 var NotFound error = notFound

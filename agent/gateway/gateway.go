@@ -61,6 +61,7 @@ type Gateway struct {
 	mux    *http.ServeMux
 	flight flights
 	wait   waits
+	pace   paces
 	tokens tokens
 }
 
@@ -75,7 +76,7 @@ func New(ctx context.Context, c Config) (*Gateway, error) {
 	}
 	g := &Gateway{
 		Config: c, mux: http.NewServeMux(), flight: flights{by: map[string]*flight{}}, wait: waits{of: map[string]int{}},
-		tokens: tokens{resource: c.Resource, now: c.Now, issuers: map[string]*issuerKeys{}},
+		pace: paces{next: map[string]time.Time{}}, tokens: tokens{resource: c.Resource, now: c.Now, issuers: map[string]*issuerKeys{}},
 	}
 	if err := c.Callers.PublishReceiptKey(ctx, c.Key.ID(), c.Key.Public()); err != nil {
 		return nil, err
@@ -199,13 +200,22 @@ func (g *Gateway) open(operation string, serve func(http.ResponseWriter, *http.R
 // client serves a path for authenticated clients.
 func (g *Gateway) client(operation string, serve func(http.ResponseWriter, *http.Request, *approvers.Client) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c, err := g.Authenticate(r)
+		c, err := g.admit(r)
 		if err != nil {
-			g.serve(w, r, "", operation, func(http.ResponseWriter, *http.Request) error { return err })
+			g.serve(w, r, c.Name, operation, func(http.ResponseWriter, *http.Request) error { return err })
 			return
 		}
 		g.serve(w, r, c.Name, operation, func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, c) })
 	}
+}
+
+// admit is like Authenticate, but waits if the client sends its requests too fast.
+func (g *Gateway) admit(r *http.Request) (*approvers.Client, error) {
+	c, err := g.Authenticate(r)
+	if err == nil {
+		err = g.pace.pass(r.Context(), c.Name)
+	}
+	return c, err
 }
 
 // Authenticate returns the client to which a request's token belongs. If the token proves that the client acts for a

@@ -192,7 +192,7 @@ func (w *Callers) Propose(ctx context.Context, p CallerCall) (id string, again b
 			return "", false, fmt.Errorf("propose: %w", err)
 		}
 	}
-	err = w.update(ctx, "propose for a caller", func(t *tx) (err error) {
+	err = w.change(ctx, p.Client, "propose for a caller", func(t *tx) (err error) {
 		id, again, err = t.callers.propose(p, team)
 		return err
 	})
@@ -477,7 +477,7 @@ func (w *Callers) Claim(ctx context.Context, client approvers.Client, id, hash s
 		return err
 	}
 	var problem *CallerProblem
-	err = w.update(ctx, "claim for a caller", func(t *tx) (err error) {
+	err = w.change(ctx, client, "claim for a caller", func(t *tx) (err error) {
 		problem, err = t.callers.claim(client, id, hash, givers)
 		return err
 	})
@@ -561,7 +561,7 @@ func hashOf(args json.RawMessage) string {
 // what happened. Until a person answers, the client may report the real outcome. The parameter run is the id of the
 // run. Without it, the report is about the call's current run, so it may close a run that was claimed later.
 func (w *Callers) Report(ctx context.Context, client approvers.Client, id, run string, state approvers.ExecutionState, text string) error {
-	return w.record(ctx, "outcome of a caller", func(t *tx) error {
+	return w.changeBy(ctx, client, "outcome of a caller", w.record, func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
 		if err != nil {
 			return err
@@ -666,7 +666,7 @@ func (t callersTx) reportUnknown(who approvers.Identity, id string, e approvers.
 
 // Withdraw ends a request of the client before the call's run begins.
 func (w *Callers) Withdraw(ctx context.Context, client approvers.Client, id, reason string) error {
-	return w.update(ctx, "withdraw for a caller", func(t *tx) error {
+	return w.change(ctx, client, "withdraw for a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
 		if err != nil {
 			return err
@@ -703,7 +703,7 @@ func (w *Callers) Withdraw(ctx context.Context, client approvers.Client, id, rea
 // Answer answers an approver's question about a request. The questions of all requests of a call have different numbers,
 // so an answer to a question of an earlier request is refused.
 func (w *Callers) Answer(ctx context.Context, client approvers.Client, id string, question int, text string) error {
-	return w.update(ctx, "answer of a caller", func(t *tx) error {
+	return w.change(ctx, client, "answer of a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 // Start begins an approved call that waits until its caller asks for the result. If the call does not wait for its
 // caller, or has begun already, Start changes nothing.
 func (w *Callers) Start(ctx context.Context, client approvers.Client, id string) error {
-	return w.update(ctx, "start for a caller", func(t *tx) error {
+	return w.change(ctx, client, "start for a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
 		if err != nil || !conv.Caller.Caller.Starts || call.Request == "" {
 			return err
@@ -42,7 +42,7 @@ func (t callersTx) isHeld(r approvers.Request) bool {
 // Delivered records that the caller has received the final state of a request. If the caller then proposes an identical
 // call without a key, this call is a new request.
 func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id string) error {
-	return w.update(ctx, "delivered to a caller", func(t *tx) error {
+	return w.change(ctx, client, "delivered to a caller", func(t *tx) error {
 		conv, call, err := t.callers.own(client, id)
 		if err != nil || !conv.Caller.Repeatable || !conv.Caller.Delivered.IsZero() || call.Outcome == "" {
 			return err
@@ -57,7 +57,7 @@ func (w *Callers) Delivered(ctx context.Context, client approvers.Client, id str
 // the answer. The caller's next identical call then gets the stored result. If another identical call has become a new
 // request since Delivered, the next identical call repeats the new request.
 func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id string) error {
-	return w.update(ctx, "not delivered to a caller", func(t *tx) error {
+	return w.change(ctx, client, "not delivered to a caller", func(t *tx) error {
 		conv, _, err := t.callers.own(client, id)
 		if err != nil || conv.Caller.Delivered.IsZero() {
 			return err
@@ -71,7 +71,7 @@ func (w *Callers) Undelivered(ctx context.Context, client approvers.Client, id s
 // HungUp records that a client closed the connection on which it waited for a call. The parameter after is how long the
 // connection was open.
 func (w *Callers) HungUp(ctx context.Context, client approvers.Client, after time.Duration) error {
-	return w.update(ctx, "a caller hung up", func(t *tx) error {
+	return w.change(ctx, client, "a caller hung up", func(t *tx) error {
 		if _, err := t.callers.client(client); err != nil {
 			return err
 		}

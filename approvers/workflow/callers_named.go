@@ -93,7 +93,7 @@ func (w *Callers) view(ctx context.Context, read func(store.Reader) error) error
 // refers to the request. If Name gave the key to another request before, Name moves the key. A key with which a call was
 // proposed can't be moved.
 func (w *Callers) Name(ctx context.Context, client approvers.Client, key, request, run string) error {
-	return w.update(ctx, "name a request of a caller", func(t *tx) error {
+	return w.change(ctx, client, "name a request of a caller", func(t *tx) error {
 		of, _, err := t.callers.own(client, request)
 		if err != nil {
 			return err

@@ -209,6 +209,7 @@ type core struct {
 	running      runningHandlers
 	elicitations elicitationsUnderWay
 	waiting      callersWaiting
+	writing      callersWriting
 	slack        slackClock
 	inherited    inherited
 

@@ -61,6 +61,10 @@ func (m *agentModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tools, results, err := m.wire.read(body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err == nil && len(tools) == 0 { // for example, the agent asks for the title of the conversation
+		m.answer(w, scriptedmodel.Reply{Content: agentEnds})
+		return
+	}
 	if err != nil || len(results) != m.made {
 		m.t.Errorf("after %d calls, the agent reports %q: %v", m.made, results, err)
 		http.Error(w, "the request is not understood", http.StatusBadRequest)
@@ -80,11 +84,18 @@ func (m *agentModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reply = scriptedmodel.Reply{Calls: []scriptedmodel.Call{step.call}}
 	}
 	m.made++
+	m.answer(w, reply)
+}
+
+func (m *agentModel) answer(w http.ResponseWriter, reply scriptedmodel.Reply) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, event := range m.wire.write(reply) {
 		text, err := json.Marshal(event)
 		if err != nil {
 			m.t.Error(err)
+		}
+		if kind, ok := event.(map[string]any)["type"].(string); ok {
+			fmt.Fprintf(w, "event: %s\n", kind)
 		}
 		fmt.Fprintf(w, "data: %s\n\n", text)
 	}
@@ -197,6 +208,88 @@ var codexWire = agentWire{
 			map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item},
 			map[string]any{"type": "response.completed", "response": response},
 		}
+	},
+}
+
+// claudeWire is the streaming Messages API of Anthropic.
+var claudeWire = agentWire{
+	path: "/v1/messages",
+	read: func(body []byte) (tools, results []string, err error) {
+		var in struct {
+			Messages []struct{ Content json.RawMessage }
+			Tools    []struct{ Name string }
+		}
+		err = json.Unmarshal(body, &in)
+		for _, message := range in.Messages {
+			var parts []struct {
+				Type    string
+				Content json.RawMessage
+			}
+			_ = json.Unmarshal(message.Content, &parts) // the content may also be a text
+			for _, part := range parts {
+				if part.Type == "tool_result" {
+					results = append(results, readable(part.Content))
+				}
+			}
+		}
+		for _, tool := range in.Tools {
+			tools = append(tools, tool.Name)
+		}
+		return tools, results, err
+	},
+	write: func(reply scriptedmodel.Reply) []any {
+		block, delta, why := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": reply.Content}, "end_turn"
+		for _, call := range reply.Calls {
+			block = map[string]any{"type": "tool_use", "id": "toolu_" + call.ID, "name": call.Name, "input": map[string]any{}}
+			delta, why = map[string]any{"type": "input_json_delta", "partial_json": call.Arguments}, "tool_use"
+		}
+		return []any{
+			map[string]any{"type": "message_start", "message": map[string]any{
+				"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": []any{}, "usage": map[string]int{"input_tokens": 1, "output_tokens": 1},
+			}},
+			map[string]any{"type": "content_block_start", "index": 0, "content_block": block},
+			map[string]any{"type": "content_block_delta", "index": 0, "delta": delta},
+			map[string]any{"type": "content_block_stop", "index": 0},
+			map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": why}, "usage": map[string]int{"output_tokens": 1}},
+			map[string]any{"type": "message_stop"},
+		}
+	},
+}
+
+// copilotWire is the streaming Chat Completions API of OpenAI.
+var copilotWire = agentWire{
+	path: "/v1/chat/completions",
+	read: func(body []byte) (tools, results []string, err error) {
+		var in struct {
+			Messages []struct {
+				Role    string
+				Content json.RawMessage
+			}
+			Tools []struct{ Function struct{ Name string } }
+		}
+		err = json.Unmarshal(body, &in)
+		for _, message := range in.Messages {
+			if message.Role == "tool" {
+				results = append(results, readable(message.Content))
+			}
+		}
+		for _, tool := range in.Tools {
+			tools = append(tools, tool.Function.Name)
+		}
+		return tools, results, err
+	},
+	write: func(reply scriptedmodel.Reply) []any {
+		delta, why := map[string]any{"role": "assistant", "content": reply.Content}, "stop"
+		for _, call := range reply.Calls {
+			function := map[string]any{"name": call.Name, "arguments": call.Arguments}
+			delta = map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"index": 0, "id": call.ID, "type": "function", "function": function}}}
+			why = "tool_calls"
+		}
+		chunk := func(delta map[string]any, why any) any {
+			choice := map[string]any{"index": 0, "delta": delta, "finish_reason": why}
+			return map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted", "choices": []any{choice}}
+		}
+		return []any{chunk(delta, nil), chunk(map[string]any{}, why)}
 	},
 }
 

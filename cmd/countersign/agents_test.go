@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -25,10 +26,12 @@ import (
 
 // codingAgent is a coding agent from npm.
 type codingAgent struct {
-	name  string // the name of the agent's hook, and of the folder in testdata/agents
-	large bool   // a download of more than 100 MB
-	wire  agentWire
+	name    string // the name of the agent's hook, and of the folder in testdata/agents
+	large   bool   // a download of more than 100 MB
+	program string // an environment variable with the path of the agent, if tests do not install the agent because of its licence
+	wire    agentWire
 	// command returns the command line that starts the agent without dialogs. The hook is then the only check of a call.
+	// If tests do not install the agent, the first parameter is the path of the agent.
 	command func(node, modules string) []string
 	// settings returns the agent's settings file with the gateway as an MCP server, and environment variables. The agent
 	// sends nothing to its maker.
@@ -38,7 +41,9 @@ type codingAgent struct {
 	bash     string                              // the name of the shell tool in events
 	mcp      string                              // the name of the tool issue_refund of the server gate, for the model
 	mcpHook  string                              // the name of the tool issue_refund in events
-	silent   []string                            // offered tools without a hook event
+	silent   []string                            // offered names without a hook event
+	failed   string                              // what the agent tells its model after its hook has died; empty: the hook's own text
+	http     bool                                // the agent sends its events to the gateway, without a program
 }
 
 var codingAgents = []codingAgent{
@@ -91,11 +96,64 @@ args = ["gateway", "--stdio"]
 		shell: func(command, folder string) scriptedmodel.Call {
 			return scriptedmodel.NewCall("exec_command", map[string]string{"cmd": command, "workdir": folder})
 		},
-		edited: func(command, folder string) string {
-			return fmt.Sprintf(`{"command":%q,"working_folder":%q}`, command, folder)
-		},
+		edited: editedWithFolder,
 		silent: []string{"exec_command" /* its events have the name Bash */, "write_stdin"},
 	},
+	claudeCode(false), claudeCode(true),
+	{
+		name: "copilot", program: "COUNTERSIGN_COPILOT", failed: "hook exited with code 2", wire: copilotWire, bash: "bash", mcp: "gate-issue_refund", mcpHook: "gate-issue_refund",
+		command: func(program, _ string) []string {
+			return []string{program, "--allow-all-tools", "--allow-all-paths", "--no-color", "--prompt"}
+		},
+		settings: func(model, gate, _ string) (file, text string, env []string) {
+			text = fmt.Sprintf(`{"mcpServers": {"gate": {"type": "http", "url": "%s/mcp", "headers": {"Authorization": "Bearer %s"}, "tools": ["*"]}}}`, gate, "cs_laptop")
+			return ".copilot/mcp-config.json", text, []string{
+				"COPILOT_OFFLINE=true", "COPILOT_PROVIDER_BASE_URL=" + model + "/v1", "COPILOT_MODEL=scripted", "COPILOT_AUTO_UPDATE=false",
+				"HTTPS_PROXY=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1",
+			}
+		},
+		shell:  shellWithoutFolder("bash"),
+		edited: editedWithFolder,
+	},
+}
+
+// claudeCode is Claude Code, with the program of the hooks or with hooks over HTTP.
+func claudeCode(http bool) codingAgent {
+	a := codingAgent{
+		name: "claude-code", program: "COUNTERSIGN_CLAUDE_CODE", wire: claudeWire, bash: "Bash", mcp: "mcp__gate__issue_refund", mcpHook: "mcp__gate__issue_refund",
+		command: func(program, _ string) []string {
+			return []string{program, "--model", "scripted", "--dangerously-skip-permissions", "--print"}
+		},
+		settings: func(model, gate, _ string) (file, text string, env []string) {
+			text = fmt.Sprintf(`{"mcpServers": {"gate": {"type": "http", "url": "%s/mcp", "headers": {"Authorization": "Bearer %s"}}}}`, gate, "cs_laptop")
+			return ".claude.json", text, []string{
+				"ANTHROPIC_API_KEY=unused", "ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_SMALL_FAST_MODEL=scripted", "IS_SANDBOX=1" /* for root */, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+				"DISABLE_AUTOUPDATER=1", "HTTPS_PROXY=http://127.0.0.1:1", "HTTP_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1",
+			}
+		},
+		shell:  shellWithoutFolder("Bash"),
+		edited: editedWithFolder,
+		silent: []string{"DeferredToolPlaceholder"}, // not a tool
+	}
+	if http {
+		a.http, a.failed = true, `blocking because onFailure is "block"`
+	}
+	return a
+}
+
+// editedWithFolder is a function for the field edited.
+func editedWithFolder(command, folder string) string {
+	return fmt.Sprintf(`{"command":%q,"working_folder":%q}`, command, folder)
+}
+
+// shellWithoutFolder returns a function for the field shell of an agent whose shell tool has no argument for the folder.
+func shellWithoutFolder(tool string) func(command, folder string) scriptedmodel.Call {
+	return func(command, folder string) scriptedmodel.Call {
+		if folder != "." {
+			command = "(cd " + folder + " && " + command + ")" // Claude Code stays in the folder of a cd that is not in parentheses
+		}
+		return scriptedmodel.NewCall(tool, map[string]string{"command": command})
+	}
 }
 
 // hookProgram builds the small program for hooks once.
@@ -142,6 +200,10 @@ func (a codingAgent) start(t *testing.T, line []string, gate string, steps func(
 	m.put(filepath.Join(m.folder, "backend", "README"), "The backend of a shop.\n")
 	env = append(env, "HOME="+home, "PATH="+os.Getenv("PATH"))
 	install := exec.Command(m.hook, "install", a.name, "--yes")
+	if a.http {
+		install.Args = append(install.Args, "--http", gate)
+		env = append(env, "COUNTERSIGN_TOKEN=cs_laptop")
+	}
 	install.Env, install.Dir = env, m.folder
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -218,19 +280,28 @@ func (m *agentMachine) made(want ...string) {
 func allAgents() bool { return os.Getenv("COUNTERSIGN_AGENTS") == "all" }
 
 // Real coding agents run against a scripted model. The agents' hooks ask a real bot, and people decide. The agents also
-// call a tool of the gateway over MCP. Codex is a download of 170 MB, and runs only if COUNTERSIGN_AGENTS is "all".
+// call a tool of the gateway over MCP. Codex is a download of 170 MB, and runs only if COUNTERSIGN_AGENTS is "all". The test
+// does not install Claude Code and GitHub Copilot CLI, because of their licences. It runs them if an environment variable
+// (see codingAgents) has the path of the program.
 func TestCodingAgents(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
 	for _, a := range codingAgents {
-		if a.large && !allAgents() {
+		installed := os.Getenv(a.program)
+		if a.large && !allAgents() || a.program != "" && installed == "" {
 			continue
 		}
-		t.Run(a.name, func(t *testing.T) {
+		name := a.name
+		if a.http {
+			name += "-http"
+		}
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			node, tool := npm.Require(t, "the coding agent "+a.name+" was")
-			modules := filepath.Join(npm.Installed(t, tool, filepath.Join("testdata", "agents", a.name), "agent-"+a.name), "node_modules")
-			line := a.command(node, modules)
+			line := a.command(installed, "")
+			if installed == "" {
+				node, tool := npm.Require(t, "the coding agent "+a.name+" was")
+				line = a.command(node, filepath.Join(npm.Installed(t, tool, filepath.Join("testdata", "agents", a.name), "agent-"+a.name), "node_modules"))
+			}
 			t.Run("decisions", func(t *testing.T) {
 				t.Parallel()
 				testDecisions(t, a, line)
@@ -279,7 +350,11 @@ func testDecisions(t *testing.T, a codingAgent, line []string) {
 
 	m.model.reports("made allowed") // nobody is asked
 
-	teo.clicks("countersign", "", "Approve", "In "+filepath.Join(m.folder, "backend"), "touch approved", "Sam's laptop")
+	folder := "backend"
+	if a.program != "" {
+		folder = "." // the command changes the folder
+	}
+	teo.clicks("countersign", "", "Approve", "In "+filepath.Join(m.folder, folder), "touch approved", "Sam's laptop")
 	m.model.reports("made approved")
 	teo.sees("countersign", "", "touch approved", "The client laptop says", "it ran")
 
@@ -306,7 +381,7 @@ func testDecisions(t *testing.T, a codingAgent, line []string) {
 	for _, name := range m.model.offered() {
 		// The name in events is the name for the model, with or without its namespace.
 		space, short, _ := strings.Cut(name, "/")
-		listed := slices.ContainsFunc([]string{name, space + short, short}, func(n string) bool { return strings.Contains(tools, "  "+a.name+"."+n+": ") })
+		listed := slices.ContainsFunc([]string{name, space + short, short}, func(n string) bool { return strings.Contains(tools, "  "+a.name+"."+n+":") })
 		if !listed && !slices.Contains(a.silent, name) && !strings.HasPrefix(name, strings.TrimSuffix(a.mcp, "issue_refund")) {
 			t.Errorf("%s offers its model the tool %s, which hook policy does not list", a.name, name)
 		}
@@ -328,9 +403,14 @@ func testFailures(t *testing.T, a codingAgent, line []string) {
 		missing.before = func() { os.Remove(m.hook) }
 		return []agentStep{a.touch("unasked", "."), dead, missing}
 	})
-	m.model.reports("Countersign can't be asked", "did not run")
-	m.model.reports("The hook of Countersign failed", "denied")
-	m.model.reports("The hook of Countersign failed", "denied")
+	if a.http {
+		m.model.reports(a.failed)
+	} else {
+		m.model.reports("Countersign can't be asked", "did not run")
+	}
+	for range 2 {
+		m.model.reports(cmp.Or(a.failed, "The hook of Countersign failed"))
+	}
 	m.ends()
 	m.made()
 }

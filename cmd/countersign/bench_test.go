@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,28 +66,63 @@ func BenchmarkMessageToCard(b *testing.B) {
 // approval. Before the bot answers, it stores the request and then the claim. So each call includes two durable
 // transactions. The goal is p50 < 30 ms.
 func BenchmarkHookHTTP(b *testing.B) {
-	policy := fmt.Sprintf(benchPolicy, "U0002", "") + fmt.Sprintf(
-		"clients:\n  laptop: {token: \"sha256:%s\", agent: support, owner: U0002, tools: [\"*\"]}\n", tokenHash("cs_laptop"))
-	policy = strings.Replace(policy, "tools:\n", "tools:\n  claude-code.Read: {risk: low}\n", 1)
-	h := openLoadHarness(b, loadConfig{seed: workspace.DemoSeed(), policy: policy})
-	var took []time.Duration
-	for b.Loop() {
-		event := fmt.Sprintf(`{"session_id":"s","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Read","tool_input":{"file_path":"a.go"},"tool_use_id":"t%d"}`, len(took))
+	h := openHookLoad(b)
+	benchHook(b, func(event string) (string, error) {
 		req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, h.gateway+"/v1/hooks/claude-code", strings.NewReader(event))
 		if err != nil {
-			b.Fatal(err)
+			return "", err
 		}
 		req.Header.Set("Authorization", "Bearer cs_laptop")
 		req.Header.Set("Content-Type", "application/json")
-		began := time.Now()
 		answer, err := h.client.Do(req)
 		if err != nil {
-			b.Fatal(err)
+			return "", err
 		}
+		defer answer.Body.Close()
 		out, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
+		return string(out), err
+	})
+}
+
+// BenchmarkHookCommand is like BenchmarkHookHTTP, but for the program of the hooks. The time includes the start and the
+// end of the process, and a connection to the gateway.
+func BenchmarkHookCommand(b *testing.B) {
+	h := openHookLoad(b)
+	program, err := hookProgram()
+	if err != nil {
+		b.Fatal(err)
+	}
+	home := b.TempDir()
+	token := filepath.Join(home, "token")
+	if err := os.WriteFile(token, []byte("cs_laptop"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	env := append(plainEnv(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "COUNTERSIGN_HOOK_ADDRESS="+h.gateway, "COUNTERSIGN_HOOK_TOKEN_FILE="+token)
+	benchHook(b, func(event string) (string, error) {
+		cmd := exec.CommandContext(b.Context(), program, "claude-code")
+		cmd.Env, cmd.Stdin = env, strings.NewReader(event)
+		out, err := cmd.Output()
+		return string(out), err
+	})
+}
+
+// openHookLoad starts a bot with a client whose hooks may read files without approval.
+func openHookLoad(b *testing.B) *loadHarness {
+	policy := fmt.Sprintf(benchPolicy, "U0002", "") + fmt.Sprintf(
+		"clients:\n  laptop: {token: \"sha256:%s\", agent: support, owner: U0002, tools: [\"*\"]}\n", tokenHash("cs_laptop"))
+	policy = strings.Replace(policy, "tools:\n", "tools:\n  claude-code.Read: {risk: low}\n", 1)
+	return openLoadHarness(b, loadConfig{seed: workspace.DemoSeed(), policy: policy})
+}
+
+// benchHook measures how long a hook takes for each event. The hook must allow each call.
+func benchHook(b *testing.B, hook func(event string) (string, error)) {
+	var took []time.Duration
+	for b.Loop() {
+		event := fmt.Sprintf(`{"session_id":"s","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Read","tool_input":{"file_path":"a.go"},"tool_use_id":"t%d"}`, len(took))
+		began := time.Now()
+		out, err := hook(event)
 		took = append(took, time.Since(began))
-		if err != nil || string(out) != "{}\n" {
+		if err != nil || out != "{}\n" {
 			b.Fatalf("%s (%v)", out, err)
 		}
 	}

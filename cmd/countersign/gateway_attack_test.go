@@ -149,11 +149,29 @@ func TestGatewayHugeBodies(t *testing.T) {
 	ci.wants(foreign["read"](ci, id), http.StatusOK, "pending")
 }
 
-// A client has as many waiting requests as its cap allows, and makes thousands of further calls at the same time. Each of
-// these calls is refused. Meanwhile, the calls of another client are stored, and get their cards.
+// In the oldest version of MCP, a client may make a call twice in one batch. Each of the two gets an answer, although the
+// first answer is sent only together with the second one.
+func TestMCPBatchRepeatsACall(t *testing.T) {
+	t.Parallel()
+	_, _, ci := openGateway(t)
+	call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"search_orders","arguments":` + lowArgs + `}}`
+	var messages []string
+	for i := range 20 {
+		messages = append(messages, fmt.Sprintf(call, i))
+	}
+	r := ci.do(http.MethodPost, "/mcp", "["+strings.Join(messages, ",")+"]", "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2025-03-26")
+	if n := strings.Count(r.Original, "approved-executed"); n != len(messages) {
+		t.Errorf("%d calls of the batch were answered: %s", n, r.Original)
+	}
+}
+
+// A client has as many waiting requests as its cap allows, and sends further calls over 32 connections as fast as it
+// gets answers. Each of these calls is refused, and the gateway slows the client. Meanwhile, the calls of another client
+// are stored, and get their cards.
 func TestGatewayFlood(t *testing.T) {
 	t.Parallel()
 	const calmToken, calls = "cs_the-token-of-calm", 5
+	const burst, rate = 1000, 200 // of package gateway
 	refused := testkit.Size(t, "COUNTERSIGN_FLOOD", 2000)
 	p, _, ci := openGateway(t, func(policy string) string {
 		return policy + fmt.Sprintf("  calm: {token: \"sha256:%s\", agent: support, owner: U0100, tools: [issue_refund]}\n", tokenHash(calmToken))
@@ -205,6 +223,10 @@ func TestGatewayFlood(t *testing.T) {
 	answer, card := takes(200)
 	close(over)
 	flood.Wait()
+	took := time.Since(began)
 	t.Logf("%d calls were refused in %s; the slowest of %d calls of another client was answered after %s (without the flood: %s), and had its card after %s (%s)",
-		sent.Load()-32, time.Since(began).Round(time.Millisecond), calls, answer, alone, card, aloneCard)
+		sent.Load()-32, took.Round(time.Millisecond), calls, answer, alone, card, aloneCard)
+	if most := burst + int64(rate*took.Seconds()) + 32; sent.Load()-32 > most {
+		t.Errorf("the gateway answered %d calls of the flood in %s, want at most %d", sent.Load()-32, took, most)
+	}
 }

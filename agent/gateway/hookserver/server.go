@@ -101,7 +101,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, caller approvers.
 	r.Body = body
 	var out []byte
 	switch {
-	case refused != nil: // the sender is not authenticated, so the server reads only the event's name from the body
+	case refused != nil: // the server reads only the event's name from the body
 		err = refused
 	case err != nil:
 		err = faultError{why: "The query of the hook's URL is not valid."}

@@ -115,10 +115,11 @@ func onBehalfOf(client approvers.Client, meta mcp.Meta) (string, error) {
 
 // propose proposes a call. If the workflow finds an earlier identical call, the answer to the earlier call may be on
 // its way to the client. propose then waits until the earlier answer is sent, and proposes the call again. If the
-// earlier answer was delivered, the new proposal creates a new request.
+// earlier answer was delivered, the new proposal creates a new request. If both calls are in one batch, propose does not
+// wait, because the answers to a batch are sent together.
 func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
 	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
-	if err != nil || !again {
+	if err != nil || !again || x.hasAnswer(id) {
 		return id, again, err
 	}
 	select {

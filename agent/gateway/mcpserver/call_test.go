@@ -434,3 +434,38 @@ func TestAnswerToARepeatedCall(t *testing.T) {
 		}
 	}
 }
+
+// repeated has one request, which every call repeats.
+type repeated struct{ Callers }
+
+func (repeated) Propose(context.Context, workflow.CallerCall) (string, bool, error) {
+	return "req_1", true, nil
+}
+
+// A batch makes a call twice. The second call does not wait until the answer to the first one is sent, because both
+// answers are sent together. A call in another exchange waits.
+func TestRepeatedInABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{Config: Config{Callers: repeated{}}, ends: deliveries{by: map[string]*delivery{}}}
+		batch, other := &exchange{out: &answer{}}, &exchange{}
+		s.answers(batch, "req_1")
+		ended := make(chan string, 2)
+		for name, x := range map[string]*exchange{"batch": batch, "other": other} {
+			go func() {
+				if id, again, err := s.propose(t.Context(), x, workflow.CallerCall{}); id != "req_1" || !again || err != nil {
+					t.Errorf("%s: %s %t %v", name, id, again, err)
+				}
+				ended <- name
+			}()
+		}
+		synctest.Wait()
+		if len(ended) != 1 || <-ended != "batch" {
+			t.Errorf("%d calls have ended", len(ended))
+		}
+		s.ends.end([]string{"req_1"})
+		synctest.Wait()
+		if len(ended) != 1 {
+			t.Error("the call in the other exchange still waits")
+		}
+	})
+}

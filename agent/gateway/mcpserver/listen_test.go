@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -325,6 +326,46 @@ func TestNotationOfIDs(t *testing.T) {
 					t.Errorf("the answer to the message %s: %s", id, all)
 				}
 			}
+		}
+	})
+}
+
+// In the oldest version of the protocol, a client may send several messages at once. The answers have the ids in the
+// notation of the messages. A batch has a limit, and each of its messages counts as a request of the client.
+func TestBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openListening(t)
+		post := func(messages []string) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", strings.NewReader("["+strings.Join(messages, " , ")+"]"))
+			r.Header = http.Header{
+				"Authorization": {"Bearer cs_token"}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, versionHeader: {"2025-03-26"},
+			}
+			reply := httptest.NewRecorder()
+			l.gate.ServeHTTP(reply, r)
+			return reply
+		}
+		list := func(id string) string { return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/list"}`, id) }
+		ids := []string{`9007199254740993`, `9007199254740992`, `1.0`, `7`, `"a b"`, `-0`}
+		var messages []string
+		for _, id := range ids {
+			messages = append(messages, list(id))
+		}
+		reply := post(append(messages, `{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+		for _, id := range ids {
+			if n := strings.Count(reply.Body.String(), `"id":`+id+`,"result"`); n != 1 {
+				t.Errorf("%d answers have the id %s: %d %s", n, id, reply.Code, reply.Body)
+			}
+		}
+		full := slices.Repeat([]string{list("7")}, maxBatch)
+		if reply := post(append(full, list("7"))); reply.Code != http.StatusBadRequest || !strings.Contains(reply.Body.String(), "a batch may have at most 100 messages") {
+			t.Errorf("a long batch is answered %d %s", reply.Code, reply.Body)
+		}
+		began := time.Now()
+		for range 20 {
+			post(full[:len(full):len(full)])
+		}
+		if took := time.Since(began); took < 4*time.Second || took > 6*time.Second {
+			t.Errorf("2000 messages in batches took %s", took)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,6 +142,13 @@ func (s *Server) answers(x *exchange, id string) {
 	x.answered = append(x.answered, id)
 }
 
+// hasAnswer reports whether the answer of the exchange contains the last state of a request.
+func (x *exchange) hasAnswer(id string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Contains(x.answered, id)
+}
+
 type exchangeKey struct{}
 
 func exchangeOf(ctx context.Context) *exchange {
@@ -191,7 +199,11 @@ func (s *Server) begin(x *exchange, r *http.Request) (end func(), refused bool, 
 	if err != nil {
 		return end, false, err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(x.out.keepID(body, m.id)))
+	batch, err := s.batch(r.Context(), x, body)
+	if err != nil {
+		return end, false, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(x.out.keepIDs(body, batch, m)))
 	if name := r.Header.Get("Mcp-Name"); modern(x.version) && strings.HasPrefix(m.method, "tasks/") && name != "" && name != m.about {
 		return end, true, mismatch(x.out, m)
 	}
@@ -210,6 +222,27 @@ func (s *Server) begin(x *exchange, r *http.Request) (end func(), refused bool, 
 	}
 	x.id, x.taskIDs, x.task = m.id, m.listens, m.task && !modern(x.version)
 	return end, false, nil
+}
+
+// maxBatch limits the messages of a batch.
+const maxBatch = 100
+
+// batch returns the messages of a batch, which only the oldest version of the protocol has. If the body is not a batch,
+// batch returns nil. Each message of a batch counts as a request of the client.
+func (s *Server) batch(ctx context.Context, x *exchange, body []byte) (messages []json.RawMessage, err error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte{'['}) {
+		return nil, nil
+	}
+	if err := json.Unmarshal(body, &messages); err != nil {
+		return nil, gateway.Malformed("the batch is not valid JSON: %s", err)
+	}
+	if len(messages) > maxBatch {
+		return nil, gateway.Malformed("a batch may have at most %d messages", maxBatch)
+	}
+	for n := 1; n < len(messages) && err == nil; n++ {
+		err = s.Gateway.Pace(ctx, x.client.Name)
+	}
+	return messages, err
 }
 
 // local reports whether the host of a URL is this machine.
@@ -266,25 +299,43 @@ type answer struct {
 	http.ResponseWriter
 	gone   <-chan struct{} // closed when the connection has ended. A client may end the connection as soon as it has the answer
 	failed bool            // a part of the answer could not be sent
-	id     []byte          // see keepID
-	inSDK  []byte
+	ids    []keptID        // see keepIDs
 }
+
+// keptID is a message's id in the notation of the message, and the id that the SDK gets instead.
+type keptID struct{ id, inSDK []byte }
 
 // plainID matches the numbers that the SDK returns as they are.
 var plainID = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,14})$`)
 
-// keepID makes sure that the answer has the id of the message in the notation of the message. The SDK decodes some numbers
-// as floating-point numbers. For such an id, keepID returns the message with another id, and Write changes the id back.
-func (a *answer) keepID(body []byte, id string) []byte {
+// keepIDs makes sure that the answer has the ids of the messages in the notation of the messages. The SDK decodes some
+// numbers as floating-point numbers. keepIDs returns the body with other ids in place of such ids, and Write changes the
+// ids back. If the body is not a batch, m is its message.
+func (a *answer) keepIDs(body []byte, batch []json.RawMessage, m message) []byte {
+	if batch == nil {
+		return a.keepID(body, m.id)
+	}
+	parts := make([][]byte, len(batch))
+	for i, one := range batch {
+		parts[i] = a.keepID(one, string(object(one)["id"]))
+	}
+	if a.ids == nil {
+		return body
+	}
+	return slices.Concat([]byte{'['}, bytes.Join(parts, []byte{','}), []byte{']'})
+}
+
+func (a *answer) keepID(raw []byte, id string) []byte {
 	if id == "" || !strings.Contains("-0123456789", id[:1]) || plainID.MatchString(id) {
-		return body
+		return raw
 	}
-	o, err := jsonobject.Read(body)
+	o, err := jsonobject.Read(raw)
 	if err != nil {
-		return body
+		return raw
 	}
-	a.id, a.inSDK = []byte(id), strconv.AppendQuote(nil, rand.Text())
-	return o.With("id", a.inSDK).Bytes()
+	kept := keptID{[]byte(id), strconv.AppendQuote(nil, rand.Text())}
+	a.ids = append(a.ids, kept)
+	return o.With("id", kept.inSDK).Bytes()
 }
 
 func (a *answer) Write(b []byte) (int, error) {
@@ -295,8 +346,8 @@ func (a *answer) Write(b []byte) (int, error) {
 	}
 	gateway.Extend(a.ResponseWriter)
 	sent := b
-	if a.id != nil {
-		sent = bytes.ReplaceAll(b, a.inSDK, a.id)
+	for _, kept := range a.ids {
+		sent = bytes.ReplaceAll(sent, kept.inSDK, kept.id)
 	}
 	if _, err := a.ResponseWriter.Write(sent); err != nil {
 		a.failed = true
