@@ -280,18 +280,9 @@ func (g *Gateway) answer(w *httptest.ResponseRecorder, req *http.Request, operat
 	}
 	switch operation {
 	case "claimRequest":
-		switch {
-		case r.Status == "running" || r.Outcome != "":
-			Problem(w, http.StatusConflict, "already_claimed", "the approval was used up")
-			return
-		case r.Status != "approved":
-			Problem(w, http.StatusConflict, "not_approved", "the request is "+r.Status)
-			return
-		case in.Hash != Hash(r.current()):
-			Problem(w, http.StatusConflict, "other_arguments", "the hash is that of other arguments")
+		if !claim(w, r, in.Hash) {
 			return
 		}
-		r.Status = "running"
 	case "reportOutcome":
 		if r.Status != "running" && r.Outcome == "" && r.Disposition != "outcome-unknown" {
 			Problem(w, http.StatusConflict, "not_claimed", "the approval was not claimed")
@@ -319,6 +310,22 @@ func (g *Gateway) answer(w *httptest.ResponseRecorder, req *http.Request, operat
 		r.Questions[in.Question]["answer"] = in.Text
 	}
 	g.send(w, http.StatusOK, r)
+}
+
+// claim claims the approval of a request, or sends the problem.
+func claim(w *httptest.ResponseRecorder, r *Request, hash string) bool {
+	switch {
+	case r.Status == "running" || r.Outcome != "":
+		Problem(w, http.StatusConflict, "already_claimed", "the approval was used up")
+	case r.Status != "approved":
+		Problem(w, http.StatusConflict, "not_approved", "the request is "+r.Status)
+	case hash != Hash(r.current()):
+		Problem(w, http.StatusConflict, "other_arguments", "the hash is that of other arguments")
+	default:
+		r.Status = "running"
+		return true
+	}
+	return false
 }
 
 func (g *Gateway) create(w *httptest.ResponseRecorder, req *http.Request, body string) {
