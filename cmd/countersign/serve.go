@@ -184,7 +184,9 @@ func unlessEnded(ctx context.Context, err error) error {
 }
 
 // serveStore serves with an open store.
-func serveStore(ctx context.Context, env config.Env, replacedApp string, policies *policyfile.Source, db openstore.Store, l listeners, tracer *tracing.Tracer, log *slog.Logger) error {
+func serveStore(
+	ctx context.Context, env config.Env, replacedApp string, policies *policyfile.Source, db openstore.Store, l listeners, tracer *tracing.Tracer, log *slog.Logger,
+) error {
 	if err := hold(ctx, env, policies, db, l, log); err != nil || ctx.Err() != nil {
 		return err
 	}
