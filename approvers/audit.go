@@ -51,6 +51,7 @@ const (
 	AuditResumed       AuditKind = "resumed"  // somebody resumed the runs and model calls
 	AuditPolicy        AuditKind = "policy"   // another policy or other pins came into force (in the installation's chain)
 	AuditStarted       AuditKind = "started"  // a process of Countersign began to work on the store (in the installation's chain)
+	AuditAdopted       AuditKind = "adopted"  // another Slack app took over the store from the app to which it belonged (in the installation's chain)
 	AuditErased        AuditKind = "erased"   // payloads were erased; the records and their hashes stay
 	AuditPruned        AuditKind = "pruned"   // a whole chain was removed because of its age (in the installation's chain)
 	AuditDamaged       AuditKind = "damaged"  // a stored record could not be read and was set aside or closed (in the installation's chain)
@@ -64,6 +65,7 @@ var AuditKinds = []AuditKind{
 	AuditUnknown, AuditReported, AuditReturned, AuditReminded, AuditInvited, AuditAnswered,
 	AuditRemarked, AuditAway, AuditGranted, AuditPaused, AuditResumed, AuditPolicy, AuditStarted, AuditErased,
 	AuditPruned, AuditDamaged, AuditRestored, AuditMessageEdited, AuditElicited, AuditReplied, AuditAttached,
+	AuditAdopted,
 }
 
 // InstallationChain is the chain for events of the whole installation, such as pauses, policies and restores.

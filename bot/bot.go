@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
 	"countersign/bot/directory"
 	"countersign/bot/slackapi"
 	"countersign/bot/transport"
@@ -179,6 +180,12 @@ func (b *Bot) Team(ctx context.Context) (string, error) {
 		return me.Enterprise, err
 	}
 	return me.Team, err
+}
+
+// Installation returns the installation of the Slack app to which the bot token belongs.
+func (b *Bot) Installation(ctx context.Context) (settings.Installation, error) {
+	me, err := b.whoAmI(ctx)
+	return settings.Installation{Team: me.Team, Enterprise: me.Enterprise, App: me.App}, err
 }
 
 // ErrToken says that Slack refuses a token permanently. An error that wraps ErrToken names the token, and says where to

@@ -159,6 +159,7 @@ const (
 	SettingWebhook      = "webhook/"  // followed by a caller's name: the failures of deliveries to the caller's webhook since the last success; the value is a settings.Webhook
 	SettingSlackToken   = "token"     // the encrypted bot token of an app with token rotation; its value is a settings.SlackToken
 	SettingRetention    = "retention" // the time of the last round of retention; its value is a settings.Retention
+	SettingInstallation = "app"       // the installation of the Slack app to which the store belongs; its value is a settings.Installation
 	SettingDemo         = "demo"      // without content; marks the store of a demo (option --store), which has no data of a real bot
 )
 

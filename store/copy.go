@@ -255,6 +255,13 @@ func (row Row) Size() int {
 	return 100 + len(row.Record) + len(row.Data) + len(row.Head.Note) + len(row.Audit.Record) + len(row.Audit.Payload)
 }
 
+// Shared is a backend on which several processes can work.
+type Shared interface {
+	// Working lists the names of the processes that work on the store now, except this one. A process that was killed
+	// is listed until its lease ends.
+	Working(ctx context.Context) ([]string, error)
+}
+
 // Relocatable is a backend that detects whether its data was moved by other means than CopyRows. An example is a
 // database that was copied, or restored from a dump.
 type Relocatable interface {

@@ -37,6 +37,9 @@ var (
 	// ErrMoved says that the file of an open store was removed, renamed or replaced. Nothing was written. Reads work.
 	// Writes work once the original file is back at its path.
 	ErrMoved = errors.New("store: the file is not at its path any more")
+	// ErrRewound says that a database lacks a signed head that it had before. For example, a standby that lacked the
+	// head has become the primary.
+	ErrRewound = errors.New("store: the database is older than before")
 	// ErrUnavailable says that the database can't be reached, or does not accept writes. Nothing was written. Reads and
 	// writes work once the database is available.
 	ErrUnavailable = errors.New("store: the database is not available")

@@ -146,6 +146,15 @@ func (f HeadFile) end() (string, error) {
 	return text, nil
 }
 
+// Keep appends a head, unless the file has this head or a newer one.
+func (f HeadFile) Keep(h store.Head) error {
+	newest, err := f.newestHead()
+	if err != nil || newest >= h.Number {
+		return err
+	}
+	return f.Ship(context.Background(), []store.Head{h})
+}
+
 // Ship appends heads. If the last head in the file was not completely written, Ship first ends this head with an empty
 // line.
 func (f HeadFile) Ship(_ context.Context, heads []store.Head) error {

@@ -20,12 +20,16 @@ const (
 )
 
 // Sealer signs a head over the new records about once a second, and passes the heads to the shippers. The bot continues
-// after a failed seal. Sealer stops only after ErrCommitUnknown, because then the state of the disk is unknown.
+// after a failed seal. Sealer stops only after ErrCommitUnknown, because then the state of the disk is unknown, and
+// after ErrOtherKey.
 type Sealer struct {
 	workflow Signer
 	store    store.Store
 	keys     []approvers.SealKey
 	Shippers []*HeadShipper
+	// Trusted lists the public keys of the key file. The sealer ends with ErrOtherKey if another key has signed the
+	// newest head. If Trusted is empty, the sealer does not check the newest head's key.
+	Trusted  []string
 	log      *slog.Logger
 	released uint64 // the number of the last head that is known to be durable
 
@@ -71,7 +75,7 @@ func (s *Sealer) Run(ctx context.Context) error {
 			if err != nil {
 				next.Reset(sealAgain)
 			}
-			if errors.Is(err, store.ErrCommitUnknown) {
+			if errors.Is(err, store.ErrCommitUnknown) || errors.Is(err, ErrOtherKey) {
 				return err
 			}
 		}
@@ -106,6 +110,10 @@ func (s *Sealer) forgetFailure() {
 	s.err = nil
 }
 
+// ErrOtherKey means that another replica has signed the newest head with a key that this process does not know.
+var ErrOtherKey = errors.New("another replica signs the history with a key that this process does not have: all replicas need the same key file. " +
+	"Start this bot again, and it says what is missing")
+
 // release lets the shippers ship all heads in the store. The caller ensures that no head is being signed. So all heads
 // in the store are durable.
 func (s *Sealer) release(ctx context.Context) error {
@@ -118,6 +126,9 @@ func (s *Sealer) release(ctx context.Context) error {
 	})
 	if err != nil || last.Number == s.released {
 		return err
+	}
+	if len(s.Trusted) > 0 && last.Number > 0 && !signedByOne(s.Trusted, last.Note) {
+		return ErrOtherKey
 	}
 	s.released = last.Number
 	for _, c := range s.Shippers {

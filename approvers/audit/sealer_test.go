@@ -462,15 +462,74 @@ func TestSealKeyFileOfTwoReplicas(t *testing.T) {
 	}
 }
 
+// A process does not continue the history without the key that signed the newest head. The error names the key. After
+// audit key --new, the file has the earlier key, too.
+func TestSealKeyOfAnotherReplica(t *testing.T) {
+	s := newSealedStore(t)
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	open := func(path string) []approvers.SealKey {
+		t.Helper()
+		keys, err := OpenKeyFile(t.Context(), path, s.db, s.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	refused := func(path string) {
+		t.Helper()
+		_, err := OpenKeyFile(t.Context(), path, s.db, s.log)
+		if !errors.Is(err, ErrKeyFile) || !strings.Contains(err.Error(), s.keys[0].Public) || CheckKeyFile(t.Context(), path, s.db) == nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	s.keys = open(first)
+	other := open(second) // no head yet
+	s.head(1)
+	refused(second)
+	refused(filepath.Join(dir, "missing"))
+	if _, err := os.Stat(filepath.Join(dir, "missing")); err == nil {
+		t.Error("a key was created")
+	}
+	sealer := NewSealer(other, nil, s.workflow.History, s.db, s.log)
+	sealer.Trusted = []string{other[0].Public}
+	if err := sealer.Run(t.Context()); !errors.Is(err, ErrOtherKey) || s.n != 1 {
+		t.Errorf("the sealer with the other key: %v", err)
+	}
+	text, err := RenewedKeyFile(first)
+	if err == nil {
+		err = os.WriteFile(first, []byte(text), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := s.keys
+	s.keys = open(first)
+	s.head(1)
+	if err := os.WriteFile(second, []byte(readText(t, first)[strings.Index(readText(t, first), "\n")+1:]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(second) // the earlier key also signed the newest head, but the new key signs from now on
+	s.head(1)
+	refused(second)
+	if open(first)[1].Public != old[0].Public {
+		t.Error("the earlier key is lost")
+	}
+}
+
 // The key is created once. Only the owner of the key file can read the file. The key names its installation.
 func TestSealKeyFile(t *testing.T) {
 	s := newSealedStore(t)
 	s.head(1)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "key")
+	lost := s.keys[0].Public
+	if err := os.WriteFile(path, []byte(lost+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	keys, err := OpenKeyFile(t.Context(), path, s.db, s.log)
-	if err != nil || len(keys) != 1 {
-		t.Fatal(keys, err)
+	if err != nil || len(keys) != 1 || !strings.Contains(readText(t, path), lost) {
+		t.Fatal(keys, err, readText(t, path))
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file's mode is %v (%v)", info.Mode(), err)
@@ -493,7 +552,7 @@ func TestSealKeyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	renewed, err := ReadKeyFile(path)
-	if err != nil || len(renewed.Private) != 2 || renewed.Public[1] != keys[0].Public || renewed.Private[0].Origin() != keys[0].Origin() {
+	if err != nil || len(renewed.Private) != 2 || renewed.Public[1] != keys[0].Public || renewed.Public[2] != lost || renewed.Private[0].Origin() != keys[0].Origin() {
 		t.Errorf("after a new key was made: %v, %v", renewed, err)
 	}
 	if err := os.WriteFile(path, []byte("# the one before was lost\n"+renewed.Public[1]+"\n"+strings.SplitN(readText(t, path), "\n", 2)[0]), 0o600); err != nil {
@@ -516,7 +575,7 @@ func TestSealKeyFile(t *testing.T) {
 	if _, err := OpenKeyFile(t.Context(), path, s.db, s.log); !errors.Is(err, ErrKeyFile) || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a file that others can read: %v", err)
 	}
-	if _, err := OpenKeyFile(t.Context(), filepath.Join(dir, "none", "key"), s.db, s.log); errors.Is(err, ErrKeyFile) || !strings.Contains(err.Error(), keyVariable) {
+	if _, err := OpenKeyFile(t.Context(), filepath.Join(dir, "none", "key"), newSealedStore(t).db, s.log); errors.Is(err, ErrKeyFile) || !strings.Contains(err.Error(), keyVariable) {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }

@@ -76,6 +76,7 @@ func (t *headers) RoundTrip(req *http.Request) (*http.Response, error) {
 // App describes the installed app.
 type App struct {
 	Team, TeamID string
+	Enterprise   string // the id of the workspace's enterprise; empty: there is none
 	User, UserID string // the bot's own name and user id
 	ID           string // the app's id; empty if Slack does not provide it
 	Scopes       []string
@@ -91,7 +92,7 @@ func (e *Examiner) App(ctx context.Context) (App, error) {
 	if err != nil {
 		return App{}, err
 	}
-	in := App{Team: a.Team, TeamID: a.TeamID, User: a.User, UserID: a.UserID, Took: time.Since(began)}
+	in := App{Team: a.Team, TeamID: a.TeamID, Enterprise: a.EnterpriseID, User: a.User, UserID: a.UserID, Took: time.Since(began)}
 	e.self = directory.Self{User: a.UserID, Bot: a.BotID, Team: a.TeamID, Enterprise: a.EnterpriseID}
 	if b, err := e.api.GetBotInfoContext(ctx, slack.GetBotInfoParameters{Bot: a.BotID}); err == nil {
 		in.ID = b.AppID

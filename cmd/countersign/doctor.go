@@ -15,6 +15,7 @@ import (
 	"countersign/agent/catalog"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow/settings"
+	"countersign/cmd/countersign/auditcmd"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/doctor"
 	"countersign/cmd/countersign/openstore"
@@ -41,7 +42,7 @@ Exit codes: 0 nothing is missing · 1 something is missing or wrong · 2 the env
 Slack or the model refuses a token · 3 Slack, the model, a tool server or the store can't be reached.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRunning, ReadBeside: refusalsBeside, StoredToken: storedToken}
+			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRunning, ReadBeside: readBeside, StoredToken: storedToken}
 			if !asJSON {
 				d.Out = cmd.OutOrStdout()
 			}
@@ -88,14 +89,15 @@ func excessRights(ctx context.Context, env config.Env) (what, do string, err err
 // askRunning asks the running bot for its version, and for the features that Slack refuses in its workspace.
 func askRunning(ctx context.Context, env config.Env) (doctor.Running, error) {
 	answer, err := askBot(ctx, env)
-	return doctor.Running{Version: answer.Version, Refused: answer.Refused}, err
+	return doctor.Running{Version: answer.Version, Refused: answer.Refused, Owner: answer.Owner}, err
 }
 
 // doctorAnswer is the answer of the running bot.
 type doctorAnswer struct {
-	Version string              `json:"version"` // the version of the bot's program; an older program does not send it
-	Refused []settings.Refusal  `json:"refused"` // the features that Slack refuses in the bot's workspace
-	Token   settings.SlackToken `json:"token"`   // the encrypted bot token of an app with token rotation
+	Version string                `json:"version"` // the version of the bot's program; an older program does not send it
+	Refused []settings.Refusal    `json:"refused"` // the features that Slack refuses in the bot's workspace
+	Owner   settings.Installation `json:"owner"`   // the installation of the Slack app to which the store belongs
+	Token   settings.SlackToken   `json:"token"`   // the encrypted bot token of an app with token rotation
 }
 
 func askBot(ctx context.Context, env config.Env) (answer doctorAnswer, err error) {
@@ -142,20 +144,23 @@ func tokenRow(ctx context.Context, env config.Env) (row settings.SlackToken, err
 	}), db.Close())
 }
 
-// refusalsBeside reads the refused features from a database that replicas are using.
-func refusalsBeside(ctx context.Context, env config.Env) (list []settings.Refusal, err error) {
+// readBeside reads a database that replicas are using.
+func readBeside(ctx context.Context, env config.Env) (found doctor.Running, err error) {
 	db, err := openstore.Database(ctx, env.Store, postgres.Options{}, true)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	older, err := audit.FindOlder(ctx, env.Store.Path, env.Audit.Heads, db)
 	if err == nil && older != nil {
 		err = &cli.Error{Code: cli.ExitNo, Err: older}
 	}
-	return list, errors.Join(err, db.View(ctx, func(r store.Reader) (err error) {
-		list, _, err = settings.ReadRefusals(r)
-		return err
-	}), db.Close())
+	if err == nil {
+		err = auditcmd.KeyError(audit.CheckKeyFile(ctx, env.Audit.Key, db))
+	}
+	if err == nil {
+		found, err = doctor.ReadStore(ctx, db)
+	}
+	return found, errors.Join(err, db.Close())
 }
 
 // doctorTask confirms that the running bot can read its store. doctorTask writes a doctorAnswer as JSON.
@@ -163,6 +168,9 @@ var doctorTask = task.Task[task.None]{Name: "doctor", WhileHeld: true, Run: func
 	answer := doctorAnswer{Version: version()}
 	err := w.Store.View(ctx, func(r store.Reader) (err error) {
 		if answer.Refused, _, err = settings.ReadRefusals(r); err != nil {
+			return err
+		}
+		if answer.Owner, _, err = settings.ReadInstallation(r); err != nil {
 			return err
 		}
 		answer.Token, _, err = settings.ReadSlackToken(r)

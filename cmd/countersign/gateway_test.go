@@ -535,7 +535,7 @@ func TestGatewayReplicas(t *testing.T) {
 	defer receiver.Close()
 	hook := fmt.Sprintf(`caps: {pending: 6}, webhook: {url: %q, secret: "${CI_WEBHOOK}", allow: ["127.0.0.1"]}}`, receiver.URL)
 	write(t, p.policy(), append(policy, strings.Replace(gatewayClients, "caps: {pending: 6}}", hook, 1)...))
-	p.env = append(p.env, "CI_WEBHOOK=whsec_bmV3LXNlY3JldC1mb3ItdGhlLXJlY2VpdmVyLW9mLWNp", "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0", "COUNTERSIGN_STORE="+server.URL("postgres"), "COUNTERSIGN_MIGRATE=auto", "COUNTERSIGN_POLICY="+p.policy())
+	p.env = append(p.env, "CI_WEBHOOK=whsec_bmV3LXNlY3JldC1mb3ItdGhlLXJlY2VpdmVyLW9mLWNp", "COUNTERSIGN_GATEWAY_ADDR=127.0.0.1:0", "COUNTERSIGN_STORE="+server.URL("postgres"), "COUNTERSIGN_MIGRATE=auto", "COUNTERSIGN_POLICY="+p.policy(), "COUNTERSIGN_AUDIT_KEY="+filepath.Join(p.dir, "key"))
 	var at [2]caller
 	for i := range at {
 		bot := launch(t, t.TempDir(), p.env, "serve")

@@ -61,12 +61,17 @@ func openProcessHarness(t *testing.T, flags ...string) *processHarness {
 	return p
 }
 
-// openWorkspace starts a workspace as the command workspace does, and returns its address.
-func openWorkspace(t *testing.T) string {
+// openWorkspace starts a workspace as the command workspace does, and returns its address. The functions change the
+// workspace's seed.
+func openWorkspace(t *testing.T, change ...func(*workspace.Seed)) string {
 	t.Helper()
+	seed := workspace.OpenSeed()
+	for _, c := range change {
+		c(&seed)
+	}
 	srv := httptest.NewUnstartedServer(nil)
 	base := "http://" + srv.Listener.Addr().String()
-	ws, err := workspace.New(workspace.Config{Seed: workspace.OpenSeed(), BaseURL: base, Log: slog.New(slog.DiscardHandler)})
+	ws, err := workspace.New(workspace.Config{Seed: seed, BaseURL: base, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

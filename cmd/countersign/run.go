@@ -31,6 +31,7 @@ import (
 	"countersign/internal/tracing"
 	"countersign/store"
 	"countersign/store/jobs"
+	"countersign/store/postgres"
 )
 
 // setup configures the bot. The command serve fills setup from the environment. The command demo fills setup from its
@@ -163,6 +164,7 @@ func (s setup) assemble() parts {
 	})
 	if len(s.seal.keys) > 0 {
 		p.sealer = audit.NewSealer(s.seal.keys, s.seal.places, wf.History, s.store, s.log)
+		p.sealer.Trusted = s.seal.trusted
 		m.WatchSeal(s.store, p.sealer)
 	}
 	return p
@@ -494,10 +496,27 @@ func (s setup) unknown(err error) error {
 	if w, ok := s.store.(openstore.Watchable); ok && w.Failure() != nil {
 		err = w.Failure()
 	}
-	if errors.Is(err, store.ErrDamaged) {
+	if errors.Is(err, store.ErrRewound) {
+		err = errors.Join(err, s.keepNewestHead())
+	}
+	if errors.Is(err, store.ErrDamaged) || errors.Is(err, store.ErrRewound) {
 		return cli.CouldNot("the bot has stopped: %w", err)
 	}
 	return cli.CouldNot("it is unknown whether the last write succeeded; start again, and the bot continues from the stored state: %w", err)
+}
+
+// keepNewestHead writes the newest head that this process knows to the heads file, so that the next start finds that
+// the database lacks it. A replica that does not sign writes no other heads to its file.
+func (s setup) keepNewestHead() error {
+	db, ok := s.store.(*postgres.Store)
+	if !ok || s.audit.Heads == "" {
+		return nil
+	}
+	h, ok := db.Newest()
+	if !ok {
+		return nil
+	}
+	return audit.HeadFile(s.audit.Heads).Keep(h)
 }
 
 // requestProbe returns the probe that says on /readyz whether Slack's HTTP requests arrive. Socket Mode has no such

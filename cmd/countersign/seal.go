@@ -14,8 +14,9 @@ import (
 
 // sealing configures the sealer. The zero value means no sealing.
 type sealing struct {
-	keys   []approvers.SealKey // the first key signs the heads
-	places []audit.HeadTarget  // destinations of the heads
+	keys    []approvers.SealKey // the first key signs the heads
+	trusted []string            // the public keys of the key file
+	places  []audit.HeadTarget  // destinations of the heads
 }
 
 // openSealing reads or creates the key, and determines the destinations of the signed heads.
@@ -23,6 +24,11 @@ func openSealing(ctx context.Context, a config.Audit, s store.Store, log *slog.L
 	if out.keys, err = audit.OpenKeyFile(ctx, a.Key, s, log); err != nil {
 		return out, auditcmd.KeyError(err)
 	}
+	file, err := audit.ReadKeyFile(a.Key)
+	if err != nil {
+		return out, auditcmd.KeyError(err)
+	}
+	out.trusted = file.Public
 	if a.Heads != "" {
 		out.places = append(out.places, audit.HeadFile(a.Heads))
 	}

@@ -18,6 +18,7 @@ import (
 	"countersign/agent/catalog"
 	"countersign/approvers"
 	"countersign/approvers/audit"
+	"countersign/approvers/workflow/settings"
 	"countersign/bot"
 	"countersign/bot/rotation"
 	"countersign/cmd/countersign/cli"
@@ -32,18 +33,21 @@ import (
 )
 
 func serveCommand() *cobra.Command {
-	return &cobra.Command{
+	var replacedApp string
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "The bot, in your Slack",
 		Long: `Runs the bot until it is stopped. Everything is set in the environment and the policy file; docs/environment.md lists
 the variables, and "countersign check" says what is wrong with them. A changed policy file comes into force by
 itself, and immediately on SIGHUP; a file that can't be used is refused, and the previous policy stays in force.`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd, replacedApp) },
 	}
+	cmd.Flags().StringVar(&replacedApp, "replaces-app", "", "the id of the Slack app that owned the store, if another app has replaced it in the same workspace")
+	return cmd
 }
 
-func serve(cmd *cobra.Command) error {
+func serve(cmd *cobra.Command, replacedApp string) error {
 	if os.Getenv("GOGC") == "" {
 		boundGarbage()
 	}
@@ -54,11 +58,11 @@ func serve(cmd *cobra.Command) error {
 	}
 	log := logger(env.Log, env.LogFormat)
 	logEverything(log)
-	return logError(serveWith(ctx, env, log), log)
+	return logError(serveWith(ctx, env, replacedApp, log), log)
 }
 
-// serveWith runs serve with an environment that was already read.
-func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
+// serveWith runs serve with an environment that was already read. For replacedApp, see the flag --replaces-app.
+func serveWith(ctx context.Context, env config.Env, replacedApp string, log *slog.Logger) error {
 	tracer, err := openTraces(ctx, env, time.Now, log)
 	if err != nil {
 		return err
@@ -106,7 +110,7 @@ func serveWith(ctx context.Context, env config.Env, log *slog.Logger) error {
 		return errors.Join(err, db.Close())
 	}
 	return unlessHung(ctx, db, log, func() error {
-		return serveStore(ctx, env, policies, db, listeners{admin, requests, callers}, tracer, log)
+		return serveStore(ctx, env, replacedApp, policies, db, listeners{admin, requests, callers}, tracer, log)
 	})
 }
 
@@ -180,7 +184,9 @@ func unlessEnded(ctx context.Context, err error) error {
 }
 
 // serveStore serves with an open store.
-func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source, db openstore.Store, l listeners, tracer *tracing.Tracer, log *slog.Logger) error {
+func serveStore(
+	ctx context.Context, env config.Env, replacedApp string, policies *policyfile.Source, db openstore.Store, l listeners, tracer *tracing.Tracer, log *slog.Logger,
+) error {
 	if err := hold(ctx, env, policies, db, l, log); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -244,6 +250,9 @@ func serveStore(ctx context.Context, env config.Env, policies *policyfile.Source
 	if err := reach(ctx, p, log); err != nil {
 		return unlessEnded(ctx, err)
 	}
+	if err := s.install(ctx, p, replacedApp); err != nil {
+		return unlessEnded(ctx, err)
+	}
 	log.InfoContext(ctx, "countersign is up", "version", s.build.String(), "seal", seal.keys[0].Public, "policy", env.Policy, "store", env.Store.String(),
 		"transport", string(env.Transport), "admin", l.admin.Addr().String(), "gateway", addressOf(l.gateway), "control", env.Control,
 		"gated", strings.Join(gated(policies.Tools.Policy(), policies.Tools.Registry), ", "))
@@ -276,6 +285,24 @@ func gated(p *approvers.Policy, tools *agent.Registry) []string {
 		}
 	}
 	return out
+}
+
+// install checks that the store belongs to the bot's installation of the Slack app. While other replicas work on the
+// store, they may be bots of the replaced app, so the store can't get another app.
+func (s setup) install(ctx context.Context, p parts, replacedApp string) error {
+	is, err := p.bot.Installation(ctx)
+	if err != nil {
+		return err
+	}
+	if s.ownReplica().Alive() > 1 {
+		replacedApp = ""
+	}
+	err = p.workflow.History.Install(ctx, is, replacedApp)
+	var other *settings.OtherInstallation
+	if errors.As(err, &other) {
+		return cli.Misused("%w", other)
+	}
+	return couldNotStart(err)
 }
 
 // reach checks once whether Slack and the model can be used. Therefore a wrong token causes a clear error at the start.

@@ -264,6 +264,9 @@ func (t *tx) PutHead(h store.Head) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
+	if n := t.run.newest; n != nil && (last.Number < n.Number || last.Number == n.Number && last.Note != n.Note) {
+		return t.run.store.rewound(*n)
+	}
 	if err := h.Follows(last); err != nil {
 		return err
 	}
@@ -276,5 +279,6 @@ func (t *tx) PutHead(h store.Head) error {
 		return fmt.Errorf("store: head %d covers %d records, but there are fewer", h.Number, h.Size)
 	}
 	t.run.always(key{"audit_heads", "", number(h.Number)}, "SELECT append_head($1, $2, $3)", number(h.Number), number(h.Size), []byte(h.Note))
+	t.run.head = &h
 	return nil
 }

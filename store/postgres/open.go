@@ -246,12 +246,20 @@ func (c *config) open(ctx context.Context, opts Options) (*Store, error) {
 		hangUp(first)
 		return nil, err
 	}
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), c.pool)
-	if err != nil {
+	s := &Store{config: c, first: first, rights: rights, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
+	pool := c.pool.Copy()
+	pool.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := c.pool.AfterConnect(ctx, conn); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, pool.ConnConfig.ConnectTimeout)
+		defer cancel()
+		return s.mustHaveNewest(ctx, conn)
+	}
+	if s.pool, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err != nil {
 		hangUp(first)
 		return nil, c.sentence(err)
 	}
-	s := &Store{config: c, pool: pool, first: first, rights: rights, closing: make(chan struct{}), updates: map[*time.Time]bool{}, broken: make(chan struct{})}
 	conn, err := s.acquire(ctx) // opens the first connection of the pool, so that missing rights of the user are found now
 	if err == nil {
 		conn.Release()

@@ -288,7 +288,7 @@ func (r *Replica) keep(ctx context.Context) {
 		case <-r.early:
 		}
 		err := r.round(ctx)
-		if errors.Is(err, store.ErrNewer) {
+		if errors.Is(err, store.ErrNewer) || errors.Is(err, store.ErrRewound) {
 			return // the store has stopped
 		}
 		if err != nil && ctx.Err() == nil && !failed {
@@ -332,6 +332,10 @@ func (r *Replica) round(ctx context.Context) error {
 	if err != nil {
 		r.disconnect()
 		return err
+	}
+	if seen.lacks != nil {
+		r.forget()
+		return r.store.rewound(*seen.lacks)
 	}
 	if !seen.tables.worksWith(r.knows) { // the lease had ended, and the tables were migrated to a version that this program can't use
 		err := r.store.config.newer(seen.tables, r.knows)
@@ -394,6 +398,25 @@ func (r *Replica) disconnect() {
 	}
 }
 
+// Working lists the names of the live replicas, except this process's own replica.
+func (s *Store) Working(ctx context.Context) (names []string, err error) {
+	own := ""
+	if r := s.replica.Load(); r != nil {
+		r.mu.Lock()
+		own = r.id
+		r.mu.Unlock()
+	}
+	err = s.inPlace(ctx, func(conn *pgx.Conn) error {
+		found, err := conn.Query(ctx, "SELECT name FROM replicas WHERE alive_until > clock_timestamp() AND id <> $1 ORDER BY name", own)
+		if err != nil {
+			return err
+		}
+		names, err = pgx.CollectRows(found, pgx.RowTo[string])
+		return err
+	})
+	return names, err
+}
+
 // enlist adds the replica, with a new id, to the table replicas.
 func (r *Replica) enlist(ctx context.Context) error {
 	conn, err := r.connected(ctx)
@@ -436,6 +459,7 @@ type beheld struct {
 	able   []string      // those of them that share the claims: the replicas that do not rest, or all if all rest
 	dead   int           // how many replicas in the table have leases that have ended
 	tables looked
+	lacks  *store.Head // the head that the database had before, and lacks now; nil: there is none
 }
 
 // beat extends the lease, and reads the tables of claims and replicas.
@@ -476,7 +500,19 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	row("SELECT max(version_id), coalesce(max(oldest_program), 0) FROM "+versionTable+" WHERE is_applied", nil, func(found pgx.Row) error {
 		return found.Scan(&seen.tables.version, &seen.tables.oldest)
 	})(b)
-	err = conn.SendBatch(ctx, b).Close()
+	lacks, newest := r.store.newest.Load(), store.Head{}
+	readNewest(b, &newest)
+	if lacks != nil {
+		b.Queue("SELECT FROM audit_heads WHERE number = $1 AND note = $2", number(lacks.Number), []byte(lacks.Note)).Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() == 0 {
+				seen.lacks = lacks
+			}
+			return nil
+		})
+	}
+	if err = conn.SendBatch(ctx, b).Close(); err == nil && newest.Number > 0 && seen.lacks == nil {
+		r.store.saw(newest)
+	}
 	if len(seen.able) == 0 {
 		seen.able = seen.alive
 	}

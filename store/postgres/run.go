@@ -40,6 +40,8 @@ type run struct {
 	failure  error          // why the transaction can't continue; if set, the closure's own result is ignored
 	swapped  bool           // the connection was replaced
 	aside    []store.Damage // rows that were set aside
+	newest   *store.Head    // the newest head that was known when the run began; nil: there was none
+	head     *store.Head    // the head that the run writes
 	ended    bool           // the closure has returned
 }
 
@@ -83,7 +85,7 @@ const (
 const patience = statementTimeout + 5*time.Second
 
 func newRun(ctx context.Context, s *Store, conn *pgxpool.Conn, begin string) *run {
-	return &run{ctx: ctx, store: s, conn: conn, begin: begin, byKey: map[key]*write{}, known: map[key]known{}, lists: newLists()}
+	return &run{ctx: ctx, store: s, conn: conn, begin: begin, byKey: map[key]*write{}, known: map[key]known{}, lists: newLists(), newest: s.newest.Load()}
 }
 
 // forget discards the known states of rows, because a statement may change any row.

@@ -36,6 +36,7 @@ type Store struct {
 	ending  atomic.Pointer[chan struct{}] // closed when the last View has released its connection; nil: there was no View
 	hold    *hold                         // nil: Hold was not called
 	replica atomic.Pointer[Replica]       // nil: Join was not called
+	newest  atomic.Pointer[store.Head]    // the newest head that this process has signed or seen; nil: there was none
 }
 
 var _ store.Store = (*Store)(nil)
@@ -276,6 +277,9 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	if committed {
 		for _, x := range r.aside {
 			s.damage.Over(x.Bucket, x.Key)
+		}
+		if r.head != nil {
+			s.saw(*r.head)
 		}
 	}
 	return out, err

@@ -84,6 +84,8 @@ func (s Story) plain(e Entry, who string) string {
 		return capitalized(who) + " answered the question."
 	case approvers.AuditStarted:
 		return "Countersign " + e.Facts["version"] + " started."
+	case approvers.AuditAdopted:
+		return "The Slack app " + e.Facts["app"] + " replaced the app " + e.Facts["replaced"] + "."
 	case approvers.AuditPolicy:
 		return inForce(e.Facts)
 	case approvers.AuditRestored:

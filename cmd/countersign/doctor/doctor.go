@@ -43,8 +43,9 @@ type diagnosis struct {
 
 // Running is the answer of a running bot.
 type Running struct {
-	Version string             // the version of its program; empty: an older program, which does not report it
-	Refused []settings.Refusal // the features that Slack refuses in its workspace
+	Version string                // the version of its program; empty: an older program, which does not report it
+	Refused []settings.Refusal    // the features that Slack refuses in its workspace
+	Owner   settings.Installation // the installation of the Slack app to which the store belongs
 }
 
 // Doctor checks everything that serve needs.
@@ -59,13 +60,14 @@ type Doctor struct {
 	// AskBot asks the running bot. An error means that the bot does not answer, can't read its store, or is held because
 	// its store is old.
 	AskBot func(ctx context.Context, env config.Env) (Running, error)
-	// ReadBeside reads the refused features from a database that replicas on other machines are using.
-	ReadBeside func(ctx context.Context, env config.Env) ([]settings.Refusal, error)
+	// ReadBeside reads a database that replicas on other machines are using.
+	ReadBeside func(ctx context.Context, env config.Env) (Running, error)
 
 	// StoredToken returns the stored bot token of an app with token rotation. If there is none, the token is empty. If
 	// the bot could not start with the stored tokens, the error wraps rotation.ErrRefused.
 	StoredToken func(ctx context.Context, env config.Env) (token string, issued, expires time.Time, err error)
 
+	app      settings.Installation // the installation that the bot token belongs to; zero: unknown
 	topic    string
 	findings []diagnosis
 }

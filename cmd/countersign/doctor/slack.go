@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/bot"
 	"countersign/bot/installation"
 	"countersign/bot/rotation"
@@ -46,6 +47,7 @@ func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Po
 	if app == "" {
 		app = e.TokenApp()
 	}
+	d.app = settings.Installation{Team: in.TeamID, Enterprise: in.Enterprise, App: in.ID}
 	d.ok("answers in %s: %s is in %s (%s)%s", in.Took.Round(time.Millisecond), in.User, in.Team, in.TeamID, appNamed(app))
 	d.clock(in, env.Transport, policy)
 	d.scopes(in, app, policy)

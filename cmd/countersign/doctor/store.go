@@ -64,12 +64,10 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 	case err != nil:
 		d.fail(cli.Code(err), err.Error(), "")
 	default:
-		var refused []settings.Refusal
-		err := errors.Join(db.Check(ctx), db.View(ctx, func(r store.Reader) (err error) {
-			refused, _, err = settings.ReadRefusals(r)
-			return err
-		}))
+		found, err := ReadStore(ctx, db)
+		err = errors.Join(db.Check(ctx), err)
 		older, unread := audit.FindOlder(ctx, path, env.Audit.Heads, db)
+		key := audit.CheckKeyFile(ctx, env.Audit.Key, db)
 		if err := errors.Join(err, db.Close()); err != nil {
 			d.fail(cli.ExitNo, path+": "+err.Error(), put)
 			return
@@ -83,7 +81,32 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 			return
 		}
 		d.ok("%s is not damaged, and no process holds it", path)
-		d.refused(refused)
+		if key != nil {
+			d.fail(cli.ExitUsage, key.Error(), "")
+		}
+		d.owner(found.Owner)
+		d.refused(found.Refused)
+	}
+}
+
+// ReadStore reads the findings of the bot that are in the store.
+func ReadStore(ctx context.Context, db store.Store) (found Running, err error) {
+	err = db.View(ctx, func(r store.Reader) (err error) {
+		if found.Refused, _, err = settings.ReadRefusals(r); err == nil {
+			found.Owner, _, err = settings.ReadInstallation(r)
+		}
+		return err
+	})
+	return found, err
+}
+
+// The method "owner" compares the installation to which the store belongs with the installation of the bot token.
+func (d *Doctor) owner(store settings.Installation) {
+	if d.app.Team == "" {
+		return
+	}
+	if err := store.Check(d.app); err != nil {
+		d.fail(cli.ExitUsage, err.Error(), "")
 	}
 }
 
@@ -108,7 +131,8 @@ func (d *Doctor) held(ctx context.Context, env config.Env) {
 	differs := err == nil && bot.Version != own
 	if errors.Is(err, control.ErrNobody) && env.Store.Backend == config.Postgres {
 		says = fmt.Sprintf("other replicas work on %s; on this machine, no bot answers at %s", named(env.Store), env.Control)
-		bot.Refused, err = d.ReadBeside(ctx, env)
+		bot, err = d.ReadBeside(ctx, env)
+		differs = false
 	}
 	switch {
 	case err == nil:
@@ -117,6 +141,7 @@ func (d *Doctor) held(ctx context.Context, env config.Env) {
 			d.warn(fmt.Sprintf("the running bot has the version %s, and this program has the version %s", cmp.Or(bot.Version, "unknown"), own),
 				"after an upgrade, restart the bot; otherwise use the bot's own program for the commands")
 		}
+		d.owner(bot.Owner)
 		d.refused(bot.Refused)
 	case errors.Is(err, control.ErrNobody):
 		d.fail(cli.ExitFailed, named(env.Store)+" is held by a program that does not answer at "+env.Control, "set COUNTERSIGN_CONTROL as serve has it, or see which program it is")

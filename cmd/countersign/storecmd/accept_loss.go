@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/task"
+	"countersign/store"
 )
 
 type acceptOptions struct {
@@ -70,6 +72,9 @@ func acceptLoss(ctx context.Context, w task.Env, o acceptOptions) error {
 	case older.Number != o.Head:
 		return cli.AnswerNo("%s: name that head, not %d", older.What(), o.Head)
 	}
+	if err := othersRest(ctx, w); err != nil {
+		return err
+	}
 	var c copied
 	err = c.check(ctx, w.Store)
 	if err == nil {
@@ -101,4 +106,19 @@ func acceptLoss(ctx context.Context, w task.Env, o acceptOptions) error {
 	printUnseen(w.Out, unseen)
 	fmt.Fprintln(w.Out, "Everything open in it is closed. When the bot starts, people are told; have them check what happened since.")
 	return nil
+}
+
+// othersRest returns an error if other replicas work on the database, because accept-loss would close their work.
+func othersRest(ctx context.Context, w task.Env) error {
+	shared, ok := w.Store.(store.Shared)
+	if !ok {
+		return nil
+	}
+	others, err := shared.Working(ctx)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	return cli.CouldNot("%w: %s. Nothing was changed, because the command would close their work. If they work on the right database, only the heads file of this machine "+
+		"has another history: stop the bot here, move that file away and keep it (mv %s %s.kept), and start the bot. If they work on the wrong database, stop them all, and run the command again",
+		store.ErrLocked, strings.Join(others, ", "), w.Audit.Heads, w.Audit.Heads)
 }
