@@ -548,7 +548,8 @@ func TestDamagedRecords(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			q := approvers.Request{ID: id, State: approvers.Pending, Conversation: "c", Tool: "issue_refund", CreatedAt: begun}
 			q.Facts.Requesters = []approvers.PersonID{"T/U"}
-			all = errors.Join(all, tx.PutRequest(q), tx.PutCall(store.Call{ID: id, Turn: "t"}), tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: "r"}))
+			all = errors.Join(all, tx.PutRequest(q), tx.PutCall(store.Call{ID: id, Turn: "t"}), tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: "r"}),
+				tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: id, Due: begun}))
 		}
 		return errors.Join(all, tx.PutMessage(store.Message{Conversation: "c", Seq: 1}), tx.PutMessage(store.Message{Conversation: "c", Seq: 2}),
 			tx.PutRendering(store.Rendering{OutboxMessage: "a", Post: 1}), tx.PutFile(file, []byte("data")), tx.PutSetting(store.Setting{Key: store.SettingPause}), tx.PutPolicy(store.Policy{Load: "first"}, []byte("content")))
