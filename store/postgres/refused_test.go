@@ -94,7 +94,9 @@ func TestHanging(t *testing.T) {
 	ended, stop := make(chan error, 1), make(chan struct{})
 	go func() {
 		for { // the server uses the new setting some time after the reload
-			err := s.Update(context.WithoutCancel(t.Context()), func(tx store.Tx) error { return tx.PutTurn(approvers.Turn{ID: rand.Text(), State: approvers.TurnStopped}) })
+			err := s.Update(context.WithoutCancel(t.Context()), func(tx store.Tx) error {
+				return tx.PutTurn(approvers.Turn{ID: rand.Text(), State: approvers.TurnStopped})
+			})
 			select {
 			case <-stop:
 				ended <- err
