@@ -65,7 +65,8 @@ type Metrics struct {
 // New returns the metrics of a bot with the store s. The function policy returns the policy in force.
 func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	m := &Metrics{
-		policy: policy, registry: prometheus.NewRegistry(), stored: storeReads{registry: prometheus.NewRegistry()}, retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },
+		policy: policy, registry: prometheus.NewRegistry(), stored: storeReads{registry: prometheus.NewRegistry()},
+		retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "countersign_decision_seconds", Help: "Time from when a card was shown to the decision on it.",
 			Buckets: []float64{1, audit.QuickApproval.Seconds(), 10, 30, 60, 180, 600, 1800, 3600, 4 * 3600, 24 * 3600},
