@@ -309,7 +309,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := allMetrics(t)
-	families, err := m.Registry().Gather()
+	families, err := m.Gatherer().Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func described(m *metrics.Metrics) map[string]bool {
 	descs := make(chan *prometheus.Desc)
 	go func() {
 		defer close(descs)
-		m.Registry().Describe(descs)
+		m.Describe(descs)
 	}()
 	names := map[string]bool{}
 	for d := range descs {
@@ -473,7 +473,7 @@ func BenchmarkScrape(b *testing.B) {
 	m := metrics.New(db, metricsPolicy)
 	m.WatchWaiting(workflow.New(workflow.Config{Store: db, Policy: metricsPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), db, slog.New(slog.DiscardHandler))
 	for b.Loop() {
-		if _, err := m.Registry().Gather(); err != nil {
+		if _, err := m.Gatherer().Gather(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,21 +17,34 @@ import (
 // stallShown and stallEnds limit the time of one transaction. The bot's transactions take milliseconds. A busy disk may
 // need seconds.
 const (
+	readShown  = 2 * time.Second  // time after which /readyz reports that a server does not answer a read
 	stallShown = 5 * time.Second  // time after which /readyz reports that writes are blocked
 	stallEnds  = 10 * time.Second // time after which a stopping process no longer waits for the transaction
 	closeEnds  = 10 * time.Second // time after which a stopping process no longer waits for the store to close
 )
 
+// remote is a store on a server.
+type remote interface {
+	// Refused returns an error while the server refuses statements, for example because a right is missing.
+	Refused(context.Context) error
+	// Hanging returns an error that says why the server does not answer.
+	Hanging(context.Context) error
+}
+
 // stall returns an error if writes have been blocked for a while.
-func stall(s store.Store) error {
+func stall(ctx context.Context, s store.Store) error {
 	w, ok := s.(openstore.Watchable)
 	if !ok {
 		return nil
 	}
-	if since := w.Stalled(); since >= stallShown {
-		return fmt.Errorf("nothing could be written for %s: one transaction does not end. Check the disk of the store; if it works, restart the bot", since.Round(time.Second))
+	since := w.Stalled()
+	if since < stallShown {
+		return nil
 	}
-	return nil
+	if db, ok := s.(remote); ok {
+		return fmt.Errorf("nothing could be written for %s: %w", since.Round(time.Second), db.Hanging(ctx))
+	}
+	return fmt.Errorf("nothing could be written for %s: one transaction does not end. Check the disk of the store; if it works, restart the bot", since.Round(time.Second))
 }
 
 // takesWrites returns an error while the store can't accept writes.
@@ -38,16 +52,29 @@ func takesWrites(ctx context.Context, wf *workflow.Workflow) error {
 	if since := wf.Full(); !since.IsZero() {
 		return fmt.Errorf("the disk has been full since %s: free some space; no restart is needed", since.Format(time.RFC3339))
 	}
-	if err := stall(wf.Store); err != nil {
+	if err := stall(ctx, wf.Store); err != nil {
 		return err
 	}
 	if err := wf.InPlace(); err != nil {
 		return err
 	}
-	return wf.Store.View(ctx, func(r store.Reader) error {
+	db, isRemote := wf.Store.(remote)
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if isRemote {
+		limited, cancel = context.WithTimeout(ctx, readShown)
+	}
+	defer cancel()
+	err := wf.Store.View(limited, func(r store.Reader) error {
 		_, err := r.Setting(store.SettingDiskSpace)
 		return store.IgnoreNotFound(err)
 	})
+	switch {
+	case isRemote && limited.Err() != nil && ctx.Err() == nil:
+		return db.Hanging(ctx)
+	case isRemote:
+		return cmp.Or(db.Refused(limited), err)
+	}
+	return err
 }
 
 // storeBroken returns a channel that is closed when the store stops. If the store can't report this, storeBroken

@@ -303,3 +303,97 @@ func TestQuorumChangedBehindTheChecksum(t *testing.T) {
 		t.Errorf("audit verify: code %d\n%s", verified, said)
 	}
 }
+
+// silentDatabase is a database whose reads hang until their context ends, while hangs is set.
+type silentDatabase struct {
+	store.Store
+	hangs   bool
+	stalled time.Duration
+	refused error
+}
+
+func (d *silentDatabase) View(ctx context.Context, fn func(store.Reader) error) error {
+	if d.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return d.Store.View(ctx, fn)
+}
+
+func (d *silentDatabase) Stalled() time.Duration        { return d.stalled }
+func (d *silentDatabase) Broken() <-chan struct{}       { return nil }
+func (d *silentDatabase) Failure() error                { return nil }
+func (d *silentDatabase) Refused(context.Context) error { return d.refused }
+func (d *silentDatabase) Hanging(context.Context) error { return errors.New("the standby is missing") }
+
+// If a database refuses writes or hangs, /readyz says what the database says. It does not speak of a disk or a restart.
+func TestReadyWithoutDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	synctest.Test(t, func(t *testing.T) {
+		file, err := openstore.File(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		db := &silentDatabase{Store: file}
+		wf := workflow.New(workflow.Config{Store: db, Policy: func() *approvers.Policy { return &approvers.Policy{} }})
+		ready := func() string {
+			ctx, cancel := context.WithTimeout(t.Context(), probeTimeout)
+			defer cancel()
+			if err := takesWrites(ctx, wf); err != nil {
+				return err.Error()
+			}
+			return ""
+		}
+		if is := ready(); is != "" {
+			t.Error(is)
+		}
+		db.refused = errors.New("GRANT UPDATE")
+		if is := ready(); is != "GRANT UPDATE" {
+			t.Errorf("with a missing right: %q", is)
+		}
+		db.refused, db.hangs = nil, true
+		if is := ready(); is != "the standby is missing" {
+			t.Errorf("without an answer: %q", is)
+		}
+		db.stalled = 6 * time.Second
+		if is := ready(); is != "nothing could be written for 6s: the standby is missing" {
+			t.Errorf("with a transaction that does not end: %q", is)
+		}
+	})
+}
+
+// endless is a store whose reads hang until release is closed, whatever their context is.
+type endless struct {
+	store.Store
+	release chan struct{}
+}
+
+func (e endless) View(context.Context, func(store.Reader) error) error {
+	<-e.release
+	return errors.New("too late")
+}
+
+// While the store does not answer, a scrape takes a few seconds, and has the metrics that need no store.
+func TestMetricsWithoutStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := endless{release: make(chan struct{})}
+		m := metrics.New(db, metricsPolicy)
+		scrape := func() (string, time.Duration) {
+			began, rec := time.Now(), httptest.NewRecorder()
+			m.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			return rec.Body.String(), time.Since(began)
+		}
+		for range 2 {
+			page, took := scrape()
+			if took > 5*time.Second || !strings.Contains(page, "\ncountersign_store_answers 0\n") || strings.Contains(page, "\ncountersign_requests_waiting ") {
+				t.Errorf("after %s:\n%s", took, page)
+			}
+		}
+		close(db.release)
+		synctest.Wait()
+		if page, _ := scrape(); !strings.Contains(page, "\ncountersign_store_answers 1\n") || !strings.Contains(page, "\ncountersign_requests_waiting ") {
+			t.Errorf("when the store answers:\n%s", page)
+		}
+	})
+}

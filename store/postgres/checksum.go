@@ -95,8 +95,10 @@ type source interface {
 	// damaged reports whether the record with an id is damaged.
 	damaged(r *run, id string) (bool, error)
 	// inspect reads the next page of records, and reports the damage that it finds. The result last is the id of the
-	// page's last record, or empty if there are no more records.
-	inspect(r *run, after string) (last string, err error)
+	// page's last record, or empty if there are no more records. The result lost lists the missing timers of the page.
+	inspect(r *run, after string) (last string, lost []lostTimer, err error)
+	// lackingOf returns the missing timers of the records with the given ids.
+	lackingOf(r *run, ids []string) ([]lostTimer, error)
 }
 
 func (t *table[T]) damaged(r *run, id string) (bool, error) {
@@ -104,13 +106,19 @@ func (t *table[T]) damaged(r *run, id string) (bool, error) {
 	return k.damaged != nil, r.failure
 }
 
-func (t *table[T]) inspect(r *run, after string) (last string, err error) {
+func (t *table[T]) inspect(r *run, after string) (last string, lost []lostTimer, err error) {
+	var page []T
 	err = r.query(nil, rows(limited(t.selects+" WHERE id > $1 ORDER BY id", inspectPage), []any{after}, func(found pgx.Rows) error {
-		var err error
-		last, _, _, err = t.scan(found)
+		id, rec, _, err := t.scan(found)
+		if last = id; err == nil {
+			page = append(page, rec)
+		}
 		return r.unlessDamaged(err)
 	}))
-	return last, err
+	if err == nil {
+		lost, err = t.lacking(r, page)
+	}
+	return last, lost, err
 }
 
 // belongs maps a table to the column with the id of a record's owner. For example, the owner of a turn is its
@@ -170,7 +178,7 @@ const (
 )
 
 // Inspect reads every record in small transactions, including the audit records. Inspect adds the damage that it finds
-// to the list of known damage.
+// to the list of known damage. Inspect also looks for missing timers: see lostTimers.
 func (s *Store) Inspect(ctx context.Context) error {
 	page := func(fn func(r *run) error) error {
 		err := s.View(ctx, func(r store.Reader) error { return fn(r.(reader).run) })
@@ -183,7 +191,12 @@ func (s *Store) Inspect(ctx context.Context) error {
 	}
 	for _, from := range sources {
 		for after, more := "", true; more; more = after != "" {
-			if err := page(func(r *run) (err error) { after, err = from.inspect(r, after); return err }); err != nil {
+			var lost []lostTimer
+			err := page(func(r *run) (err error) { after, lost, err = from.inspect(r, after); return err })
+			if err == nil && len(lost) > 0 {
+				err = s.lostTimers(ctx, from, lost)
+			}
+			if err != nil {
 				return err
 			}
 		}

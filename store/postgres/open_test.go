@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -563,7 +564,8 @@ func TestDamagedRecords(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			q := approvers.Request{ID: id, State: approvers.Pending, Conversation: "c", Tool: "issue_refund", CreatedAt: begun}
 			q.Facts.Requesters = []approvers.PersonID{"T/U"}
-			all = errors.Join(all, tx.PutRequest(q), tx.PutCall(store.Call{ID: id, Turn: "t"}), tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: "r"}))
+			all = errors.Join(all, tx.PutRequest(q), tx.PutCall(store.Call{ID: id, Turn: "t"}), tx.PutOutboxMessage(store.OutboxMessage{ID: id, Ref: "r"}),
+				tx.SetTimer(store.Timer{Kind: store.TimerExpire, Ref: id, Due: begun}))
 		}
 		return errors.Join(all, tx.PutMessage(store.Message{Conversation: "c", Seq: 1}), tx.PutMessage(store.Message{Conversation: "c", Seq: 2}),
 			tx.PutRendering(store.Rendering{OutboxMessage: "a", Post: 1}), tx.PutFile(file, []byte("data")), tx.PutSetting(store.Setting{Key: store.SettingPause}), tx.PutPolicy(store.Policy{Load: "first"}, []byte("content")))
@@ -1021,7 +1023,7 @@ GRANT UPDATE (leaf) ON audit_journal TO ROLE;`, "ROLE", role))
 	}
 }
 
-// The statements in docs/postgres.md work. The test changes only the name of the role.
+// The statements in docs/postgres.md work. The test changes only the names of the roles.
 func TestDocumentedStatements(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/postgres.md")
@@ -1033,8 +1035,9 @@ func TestDocumentedStatements(t *testing.T) {
 	if len(blocks) < 4 {
 		t.Fatalf("docs/postgres.md has %d blocks of SQL", len(blocks))
 	}
+	roles := strings.NewReplacer("countersign_bot", role, "countersign_monitoring", role)
 	for _, b := range blocks {
-		if err := execIn(name, strings.ReplaceAll(b[1], "countersign_bot", role)); err != nil {
+		if err := execIn(name, roles.Replace(b[1])); err != nil {
 			t.Errorf("%v:\n%s", err, b[1])
 		}
 	}
@@ -1083,9 +1086,13 @@ func TestViews(t *testing.T) {
 	err := s.Update(t.Context(), func(tx store.Tx) error {
 		return errors.Join(tx.PutRequest(q), tx.PutRequest(second), tx.SetTimer(store.Timer{Kind: store.TimerShow, Ref: "s", Due: began}),
 			tx.PutOutboxMessage(store.OutboxMessage{ID: "s", State: store.OutboxWanted, To: "role:team-lead"}),
-			tx.PutExecution(approvers.Execution{ID: "e", State: approvers.ExecutionUnknown, Tool: "send_email"}))
+			tx.PutExecution(approvers.Execution{ID: "e", Conversation: "c", State: approvers.ExecutionUnknown, Tool: "send_email", StartedAt: began}),
+			tx.PutSetting(store.Setting{Key: store.SettingPause, Value: json.RawMessage(`{"on":true,"by":"T/U1","at":"2026-11-30T12:00:00Z","reason":"an incident"}`)}))
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Join(t.Context(), postgres.ReplicaOptions{Name: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(t.Context(), at(name))
@@ -1096,9 +1103,10 @@ func TestViews(t *testing.T) {
 	for query, want := range map[string]string{
 		`SELECT string_agg(concat_ws(' ', request, tool, asked_by, waits_for, since - created_at, waiting = now() - since), ', ' ORDER BY request)
 FROM countersign.waiting_requests WHERE since = (SELECT created_at FROM countersign.requests WHERE id = 'q')`: "q issue_refund T/U1 team-lead 00:00:00 t, second issue_refund T/U1 director 01:00:00 t",
-		"SELECT kind || ' ' || timers || ' ' || (late > interval '59 minutes') FROM countersign.overdue_work": "show 1 true",
-		`SELECT message || ' ' || "to" FROM countersign.undelivered_messages`:                                 "s role:team-lead",
-		"SELECT execution || ' ' || state || ' ' || tool FROM countersign.unfinished_runs":                    "e unknown send_email",
+		"SELECT kind || ' ' || timers || ' ' || (late > interval '59 minutes') || ' ' || oldest_ref FROM countersign.overdue_work": "show 1 true s",
+		`SELECT message || ' ' || "to" FROM countersign.undelivered_messages`:                                                      "s role:team-lead",
+		"SELECT concat_ws(' ', execution, state, tool, running > interval '59 minutes', replica) FROM countersign.unfinished_runs": "e unknown send_email t one",
+		"SELECT concat_ws(' ', paused_by, since AT TIME ZONE 'UTC', reason) FROM countersign.pause":                                "T/U1 2026-11-30 12:00:00 an incident",
 	} {
 		var got string
 		if err := conn.QueryRow(t.Context(), query).Scan(&got); err != nil || got != want {

@@ -24,6 +24,7 @@ var turnTable = define(table[approvers.Turn]{
 	id:      func(t *approvers.Turn) (string, *uint64) { return t.ID, &t.Version },
 	columns: []string{"conversation", "state"},
 	values:  func(t *approvers.Turn) []any { return []any{text(t.Conversation), text(t.State)} },
+	waits:   turnWaits,
 })
 
 var callTable = define(table[store.Call]{
@@ -31,6 +32,7 @@ var callTable = define(table[store.Call]{
 	id:      func(c *store.Call) (string, *uint64) { return c.ID, &c.Version },
 	columns: []string{"turn", "step", "index"},
 	values:  func(c *store.Call) []any { return []any{text(c.Turn), int64(c.Step), int64(c.Index)} },
+	waits:   callWaits,
 })
 
 var requestTable = define(table[approvers.Request]{
@@ -43,6 +45,7 @@ var requestTable = define(table[approvers.Request]{
 	},
 	also:   putPeople,
 	joined: "request_people",
+	waits:  requestWaits,
 })
 
 // waitsFor names the roles of a request's current stage.
@@ -97,6 +100,7 @@ var inboxTable = define(table[store.Inbox]{
 	id:      func(i *store.Inbox) (string, *uint64) { return i.ID, &i.Version },
 	columns: []string{"kind", "received_at", "handled_at"},
 	values:  func(i *store.Inbox) []any { return []any{text(i.Kind), moment(i.ReceivedAt), orNull(i.HandledAt)} },
+	waits:   inboxWaits,
 })
 
 var outboxTable = define(table[store.OutboxMessage]{
@@ -110,7 +114,8 @@ var outboxTable = define(table[store.OutboxMessage]{
 		}
 		return []any{text(s.Kind), text(s.Ref), text(s.State), text(s.To), moment(s.CreatedAt), channel, ts}
 	},
-	also: noteOutbox,
+	also:  noteOutbox,
+	waits: outboxWaits,
 })
 
 var settingTable = define(table[store.Setting]{
@@ -133,6 +138,7 @@ var grantTable = define(table[approvers.Grant]{
 	id:      func(g *approvers.Grant) (string, *uint64) { return g.ID, &g.Version },
 	columns: []string{"tool", "state", "open"},
 	values:  func(g *approvers.Grant) []any { return []any{text(g.Tool), text(g.State), g.State.Open()} },
+	waits:   grantWaits,
 })
 
 var absenceTable = define(table[approvers.Absence]{

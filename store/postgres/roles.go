@@ -100,7 +100,7 @@ func identifier(name string) string {
 	return pgx.Identifier{name}.Sanitize()
 }
 
-var created = regexp.MustCompile(`(?m)^CREATE (?:TABLE|FUNCTION) (\w+)`)
+var created = regexp.MustCompile(`(?m)^CREATE (?:TABLE|FUNCTION) (\w+)[ (]`)
 
 // known returns the names of the tables and functions that this program's migrations make. The database may have
 // further tables and functions of a newer program.

@@ -29,6 +29,7 @@ type Store struct {
 	failure error               // why the store has stopped; nil: the store has not stopped
 	renewed time.Time           // when the connections of the pool were last replaced
 	damage  store.Damages
+	refusal refusal
 	broken  chan struct{} // closed when the store has stopped
 	closing chan struct{}
 	running sync.WaitGroup
@@ -155,6 +156,7 @@ func (s *Store) View(ctx context.Context, fn func(store.Reader) error) error {
 	}()
 	err = fn(reader{r})
 	if r.failure != nil {
+		s.refusal.note(r.failure)
 		if isLost(r.failure) {
 			s.renew(connectionOf(r.conn.Conn()).made)
 		}
@@ -275,6 +277,7 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	out, err = r.commit()
 	committed = out == done && err == nil
 	if committed {
+		s.refusal.committed(r.byKey)
 		for _, x := range r.aside {
 			s.damage.Over(x.Bucket, x.Key)
 		}
@@ -299,6 +302,7 @@ func (r *run) judge(err error) (outcome, error) {
 		r.store.renew(connectionOf(r.conn.Conn()).made)
 		return lost, err
 	}
+	r.store.refusal.note(err)
 	return done, explain(err)
 }
 

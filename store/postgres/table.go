@@ -24,6 +24,8 @@ type table[T any] struct {
 	also func(r *run, old, now *T)
 	// joined is the name of a table that the queries for lists join. If the queries join no table, joined is empty.
 	joined string
+	// waits returns the timers that a record must have. If the records need no timers, the field is nil.
+	waits func(r *run, rec *T) ([]store.Timer, error)
 
 	selects, inserts, updates string
 }

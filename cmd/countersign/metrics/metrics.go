@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"countersign/agent"
 	"countersign/agent/catalog"
@@ -38,6 +39,7 @@ type Metrics struct {
 
 	policy       func() *approvers.Policy
 	registry     *prometheus.Registry
+	stored       storeReads // the metrics that are read from the store at each scrape
 	took         *prometheus.HistogramVec
 	quick        *prometheus.CounterVec
 	requests     *prometheus.CounterVec
@@ -63,7 +65,8 @@ type Metrics struct {
 // New returns the metrics of a bot with the store s. The function policy returns the policy in force.
 func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	m := &Metrics{
-		policy: policy, registry: prometheus.NewRegistry(), retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },
+		policy: policy, registry: prometheus.NewRegistry(), stored: storeReads{registry: prometheus.NewRegistry()},
+		retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "countersign_decision_seconds", Help: "Time from when a card was shown to the decision on it.",
 			Buckets: []float64{1, audit.QuickApproval.Seconds(), 10, 30, 60, 180, 600, 1800, 3600, 4 * 3600, 24 * 3600},
@@ -132,7 +135,8 @@ func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_requests_waiting", Help: "Requests that wait for people or for their run. Not counted beyond 10000.",
 	}, func() float64 { return timersSet(s, store.TimerExpire) })
-	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, m.callers, m.asked, m.decided, m.webhooks, waiting,
+	m.stored.registry.MustRegister(waiting)
+	m.registry.MustRegister(m.took, m.quick, m.requests, m.runs, m.operator, m.answers, m.calls, m.httpRequests, m.callers, m.asked, m.decided, m.webhooks, m.stored.answers(),
 		m.retained.conversations, m.retained.records, m.retained.last,
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.GoRuntimeMetricsRule{Matcher: liveHeap})),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -149,7 +153,7 @@ func (m *Metrics) WatchBuild(b cli.Build) {
 
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
-	h := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}) // only the format OpenMetrics has exemplars
+	h := promhttp.HandlerFor(m.Gatherer(), promhttp.HandlerOpts{EnableOpenMetrics: true}) // only the format OpenMetrics has exemplars
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.beginAtZero()
 		h.ServeHTTP(w, r)
@@ -307,11 +311,11 @@ func timersSet(s store.Store, kind store.TimerKind) float64 {
 // WatchSeal adds metrics about two things: audit records that no signed head covers, and signed heads that have not
 // reached their destination.
 func (m *Metrics) WatchSeal(s store.Store, sealer *audit.Sealer) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	m.stored.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_audit_unsealed", Help: "Records of the history that no signed head covers. Not counted beyond 10000.",
 	}, func() float64 { return unsealed(s) }))
 	for _, c := range sealer.Shippers {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		m.stored.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "countersign_audit_heads_waiting", Help: "Signed heads that are not yet copied outside of the store.",
 			ConstLabels: prometheus.Labels{"to": c.Target.String()},
 		}, func() float64 {
@@ -369,7 +373,7 @@ func (m *Metrics) WatchSlack(s store.Store, ready func(context.Context) error) {
 		return 1
 	}))
 	for rank, name := range map[store.Rank]string{store.RankFirst: "first", store.RankPlain: "plain", store.RankAnswer: "answer", store.RankLast: "last"} {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		m.stored.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "countersign_outbox_waiting", Help: "Messages that Slack does not show yet as they should be. Not counted beyond 10000.",
 			ConstLabels: prometheus.Labels{"rank": name},
 		}, func() float64 { return timersSet(s, rank.Timer()) }))
@@ -470,7 +474,7 @@ func (m *Metrics) WatchPolicies(ps Policies) { m.registry.MustRegister(policyMet
 
 // WatchPause adds a metric of the pause.
 func (m *Metrics) WatchPause(wf *workflow.Workflow) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	m.stored.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_paused", Help: "1 while everything is paused: no tool runs and no model is called.",
 	}, func() float64 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -513,7 +517,7 @@ type feedbackMetrics struct {
 
 // WatchFeedback adds the metrics of ratings.
 func (m *Metrics) WatchFeedback(wf *workflow.Workflow, log *slog.Logger) {
-	m.registry.MustRegister(feedbackMetrics{wf, log, prometheus.NewDesc("countersign_answer_feedback", "Ratings of answers by people, the last one of each person: good, or poor.", []string{"agent", "rating"}, nil)})
+	m.stored.registry.MustRegister(feedbackMetrics{wf, log, prometheus.NewDesc("countersign_answer_feedback", "Ratings of answers by people, the last one of each person: good, or poor.", []string{"agent", "rating"}, nil)})
 }
 
 func (r feedbackMetrics) Describe(out chan<- *prometheus.Desc) { out <- r.desc }
@@ -615,5 +619,16 @@ func (m *Metrics) CountRetained(done retention.Removed, over bool) {
 // CountWrite counts one transaction of the store.
 func (m *Metrics) CountWrite(took time.Duration) { m.wrote.Observe(took.Seconds()) }
 
-// Registry returns the registry with all metrics.
-func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+// Gatherer collects all metrics.
+func (m *Metrics) Gatherer() prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		stored := m.stored.gather() // before the registry, which has the metric about this read
+		return prometheus.Gatherers{m.registry, stored}.Gather()
+	})
+}
+
+// Describe sends the descriptions of all metrics.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	m.registry.Describe(to)
+	m.stored.registry.Describe(to)
+}

@@ -97,7 +97,7 @@ func (c waitingMetrics) Collect(to chan<- prometheus.Metric) {
 
 // WatchWaiting adds metrics of waiting work.
 func (m *Metrics) WatchWaiting(wf *workflow.Workflow, s store.Store, log *slog.Logger) {
-	m.registry.MustRegister(waitingMetrics{wf, s, log})
+	m.stored.registry.MustRegister(waitingMetrics{wf, s, log})
 }
 
 // sized is a store that reports its size.
@@ -131,6 +131,6 @@ func (c sizeMetric) Collect(to chan<- prometheus.Metric) {
 // WatchSize adds a metric of the store's size.
 func (m *Metrics) WatchSize(s store.Store, log *slog.Logger) {
 	if of, ok := s.(sized); ok {
-		m.registry.MustRegister(sizeMetric{of, log})
+		m.stored.registry.MustRegister(sizeMetric{of, log})
 	}
 }
