@@ -57,6 +57,7 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		default:
 			d.ok("the database's role may do what the bot needs, and no more")
 		}
+		d.databaseClock(ctx, env)
 	}
 	switch {
 	case errors.Is(err, store.ErrLocked):
@@ -84,6 +85,19 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		}
 		d.ok("%s is not damaged, and no process holds it", path)
 		d.refused(refused)
+	}
+}
+
+// databaseClock compares this machine's clock with the database's.
+func (d *Doctor) databaseClock(ctx context.Context, env config.Env) {
+	what, do, err := d.Clock(ctx, env)
+	switch {
+	case err != nil:
+		d.fail(cli.Code(err), err.Error(), "")
+	case what != "":
+		d.warn(what, do)
+	default:
+		d.ok("this machine's clock and the database's agree")
 	}
 }
 
