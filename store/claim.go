@@ -91,7 +91,7 @@ type Replica interface {
 	Enter(ctx context.Context, claim string) (inner context.Context, leave func(), ok bool)
 	// Changed returns a channel that is closed when the result of Shares changes.
 	Changed() <-chan struct{}
-	// Since returns the time at which the replica got a share, by the replica's own clock. If the replica does not have
+	// Since returns the time at which the replica got a share, by the clock of this machine. If the replica does not have
 	// the share, ok is false.
 	Since(share int) (since time.Time, ok bool)
 	// Alive returns how many replicas work on the store, including this replica.

@@ -562,7 +562,7 @@ func (i *inherited) has(share int, since time.Time, message string) (waited, kno
 
 // Made determines whether another process may have posted an outbox message. If no other process can have posted the
 // message, made is true. Otherwise since is the last time at which another process could have posted the message, by
-// the clock of this process. If since is zero, another process could have posted the message at any time before this
+// the clock of this machine. If since is zero, another process could have posted the message at any time before this
 // process started.
 func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	if store.IsAlone(w.Replica) {
@@ -576,12 +576,12 @@ func (w *Outbox) Made(s store.OutboxMessage) (made bool, since time.Time) {
 	if waited, known := w.inherited.has(share, since, s.ID); known {
 		return !waited, since
 	}
-	after := since
+	after := w.Now().Add(-time.Since(since)) // by the clock of CreatedAt, which may differ from the clock of since
 	if s.Process != w.owner {
-		after = since.Add(clocksDiffer)
+		after = after.Add(clocksDiffer)
 	}
 	return s.CreatedAt.After(after), since
 }
 
-// clocksDiffer is the maximum difference between the clocks of two replicas.
+// clocksDiffer is more than the clocks of two replicas differ.
 const clocksDiffer = time.Minute

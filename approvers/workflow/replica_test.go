@@ -189,6 +189,24 @@ func TestMadeAmongReplicas(t *testing.T) {
 	})
 }
 
+// The times of messages may be by another clock than the machine's, because the replicas share the database's clock.
+// The time at which a replica got a share is compared by the same clock.
+func TestMadeByAnotherClock(t *testing.T) {
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		inTwoReplicas(t, false, func(t *testing.T, w *workingHarness, _ *workflow.Workflow) {
+			shared := func() time.Time { return time.Now().Add(ahead) }
+			own := workflow.New(workflow.Config{Store: w.store, Policy: w.policy.Load, Tools: w.tools, Log: slog.New(slog.DiscardHandler), Replica: w.Replica, Now: shared})
+			got := shared()
+			time.Sleep(time.Hour / 2)
+			for age, want := range map[time.Duration]bool{-time.Second: false, 2 * time.Minute: true} {
+				if made, _ := own.Outbox.Made(store.OutboxMessage{Process: "proc_x", CreatedAt: got.Add(age)}); made != want {
+					t.Errorf("with the shared clock ahead by %s, of another one, %s after the takeover: made=%v", ahead, age, made)
+				}
+			}
+		})
+	}
+}
+
 // wokenSource is a policy source that counts its wake-ups.
 type wokenSource struct{ woken atomic.Int64 }
 

@@ -230,6 +230,20 @@ func TestReadyDuringOutages(t *testing.T) {
 	})
 }
 
+// /readyz says if the clock of this machine is too far from the database's. The bot stays ready.
+func TestReadyWithAWrongClock(t *testing.T) {
+	for offset, want := range map[time.Duration]string{
+		5 * time.Second: "clock: ok\n",
+		time.Hour:       "clock: this machine's clock is 1h0m0s behind the database's: set the clock that is wrong; meanwhile the bot uses the database's time\n",
+		-time.Minute:    "clock: this machine's clock is 1m0s ahead of the database's: set the clock that is wrong; meanwhile the bot uses the database's time\n",
+	} {
+		s := setup{clockOffset: func() time.Duration { return offset }}
+		if status, report := readyz(t.Context(), s.clockProbe()); status != http.StatusOK || report != want {
+			t.Errorf("with an offset of %s, /readyz answers %d: %s", offset, status, report)
+		}
+	}
+}
+
 func readyz(ctx context.Context, probes []probe) (status int, report string) {
 	w := httptest.NewRecorder()
 	admin(probes, http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz?wait=5", nil))

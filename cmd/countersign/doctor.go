@@ -42,7 +42,10 @@ Exit codes: 0 nothing is missing · 1 something is missing or wrong · 2 the env
 Slack or the model refuses a token · 3 Slack, the model, a tool server or the store can't be reached.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &doctor.Doctor{URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, AskBot: askRunning, ReadBeside: readBeside, StoredToken: storedToken}
+			d := &doctor.Doctor{
+				URL: address, Tools: offlineTools, OpenStore: openForCheck, Excess: excessRights, Clock: compareClocks, AskBot: askRunning,
+				ReadBeside: readBeside, StoredToken: storedToken,
+			}
 			if !asJSON {
 				d.Out = cmd.OutOrStdout()
 			}
@@ -84,6 +87,16 @@ func excessRights(ctx context.Context, env config.Env) (what, do string, err err
 		return "", "", openstore.DatabaseError(err)
 	}
 	return r.Excess(), r.Remedy(), nil
+}
+
+// compareClocks says how far this machine's clock is from the database's (what), if that is too far.
+func compareClocks(ctx context.Context, env config.Env) (what, do string, err error) {
+	offset, err := postgres.ReadOffset(ctx, env.Store.URL.Reveal())
+	if err != nil {
+		return "", "", openstore.DatabaseError(err)
+	}
+	what, do = postgres.ClocksApart(offset)
+	return what, do, nil
 }
 
 // askRunning asks the running bot for its version, and for the features that Slack refuses in its workspace.

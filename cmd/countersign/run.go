@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -55,7 +56,8 @@ type setup struct {
 	seal                         sealing
 	build                        cli.Build // the build of this program, for the history, the metrics and the Home tab; zero in tests
 	log                          *slog.Logger
-	now                          func() time.Time                      // nil: time.Now
+	now                          func() time.Time                      // clock of stored times; nil: time.Now
+	clockOffset                  func() time.Duration                  // the database's time minus this machine's time; nil: the store is a file
 	unlimited                    bool                                  // no rate limits, because the workspace is on this machine
 	http                         *http.Client                          // HTTP client for Slack; nil: the bot's own client
 	listen                       func() (net.Listener, error)          // opens the listener for Slack's HTTP requests; nil: Socket Mode
@@ -103,6 +105,7 @@ func (s setup) assemble() parts {
 	m.Exemplar = t.exemplar
 	m.WatchBuild(s.build)
 	m.WatchReplicas(s.ownReplica())
+	m.WatchClock(s.clockOffset)
 	conf := workflow.Config{
 		Store: s.store, Replica: s.ownReplica(), Policy: s.tools.Policy, PolicySource: s.policies, Tools: s.tools.Registry, Log: s.log, Now: s.now,
 		Admits: agent.Admits, Trace: s.tracer.ID, Wrote: func(took time.Duration) { m.CountWrite(took) },
@@ -206,7 +209,20 @@ func (s setup) probes(p parts) []probe {
 		{name: "messages", ready: reportUndelivered(p.workflow), notice: true},
 		{name: "webhooks", ready: reportWebhooks(p.workflow), notice: true},
 		{name: "scopes", ready: p.bot.Permissions.Complete, notice: true},
-	}, s.requestProbe(p), s.rotationProbes(), sealProbes(p.sealer))
+	}, s.requestProbe(p), s.clockProbe(), s.rotationProbes(), sealProbes(p.sealer))
+}
+
+// clockProbe returns the probe that says on /readyz how far this machine's clock is from the database's.
+func (s setup) clockProbe() []probe {
+	if s.clockOffset == nil {
+		return nil
+	}
+	return []probe{{name: "clock", notice: true, ready: func(context.Context) error {
+		if what, do := postgres.ClocksApart(s.clockOffset()); what != "" {
+			return fmt.Errorf("%s: %s", what, do)
+		}
+		return nil
+	}}}
 }
 
 // rotationProbes returns the probes that say on /readyz whether the bot token is valid, and was renewed in time.

@@ -230,15 +230,18 @@ func serveStore(
 		file.OnReturn(func() error { return audit.StillNewest(env.Store.Path, env.Audit.Heads, db) })
 	}
 	if database, ok := db.(*postgres.Store); ok {
-		if s.replica, err = database.Join(ctx, postgres.ReplicaOptions{
+		replica, err := database.Join(ctx, postgres.ReplicaOptions{
 			Name: cli.ProcessName(), Version: version(), Jobs: oneReplicaJobs, Log: log, Able: policies.Usable,
-		}); err != nil {
+		})
+		if err != nil {
 			return unlessEnded(ctx, openstore.DatabaseError(err))
 		}
+		s.replica, s.now, s.clockOffset = replica, replica.Now, replica.ClockOffset
+		tracer.SetClock(replica.Now)
 	}
 	if env.Rotation.On() {
 		s.rotation = rotation.New(rotation.Options{
-			App: appOf(env), Store: db, Replica: s.replica, Job: tokenJob, URL: env.SlackAPIURL, Log: log,
+			App: appOf(env), Store: db, Replica: s.replica, Job: tokenJob, URL: env.SlackAPIURL, Log: log, Now: s.now,
 		})
 		if s.botToken, err = s.rotation.Token(ctx); err != nil {
 			return unlessEnded(ctx, noToken(err))

@@ -54,6 +54,13 @@ func New(ctx context.Context, processor sdk.SpanProcessor, o Options) (*Tracer, 
 	return t, nil
 }
 
+// SetClock replaces the clock. The caller calls SetClock before the first span begins.
+func (t *Tracer) SetClock(now func() time.Time) {
+	if t != nil {
+		t.now = now
+	}
+}
+
 // Close sends the remaining spans. Close stops when ctx ends.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {

@@ -106,9 +106,13 @@ func joinCallFixture(t testing.TB, s *postgres.Store) *callFixture {
 func (f *callFixture) on(s *postgres.Store, replica store.Replica) *callFixture {
 	other := *f
 	other.store, other.replica = s, replica
-	other.workflow = workflow.New(workflow.Config{
+	conf := workflow.Config{
 		Store: s, Replica: replica, Policy: func() *approvers.Policy { return f.policy }, Tools: f.tools, Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	if r, ok := replica.(*postgres.Replica); ok {
+		conf.Now = r.Now
+	}
+	other.workflow = workflow.New(conf)
 	return &other
 }
 

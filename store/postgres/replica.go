@@ -48,7 +48,8 @@ type ReplicaOptions struct {
 	Version string   // the version of the program
 	Jobs    []string // names of the claims besides the claims on shares
 	Log     *slog.Logger
-	Able    func() bool // reports whether this process can do the replica's work now; nil: always
+	Able    func() bool      // reports whether this process can do the replica's work now; nil: always
+	Now     func() time.Time // the machine's clock; nil: time.Now
 
 	Lease  time.Duration // after this time without a heartbeat, other replicas may take over the replica's claims
 	Beat   time.Duration // time between two heartbeats
@@ -100,6 +101,8 @@ type Replica struct {
 	changed chan struct{}
 	alive   int // how many replicas were alive at the last heartbeat
 
+	clock offsetClock // the database's clock
+
 	conn *pgx.Conn // the connection for heartbeats; nil: there is no connection
 }
 
@@ -130,9 +133,12 @@ func (s *Store) Join(ctx context.Context, o ReplicaOptions) (*Replica, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	r := &Replica{
 		store: s, opts: o, names: slices.Clone(o.Jobs), notices: newNotices(), early: make(chan struct{}, 1), alive: 1,
-		held: map[string]*holding{}, changed: make(chan struct{}),
+		held: map[string]*holding{}, changed: make(chan struct{}), clock: offsetClock{machine: o.Now},
 	}
 	for share := range store.ShareCount {
 		r.names = append(r.names, store.ShareClaim(share))
@@ -212,6 +218,14 @@ func (r *Replica) Alive() int {
 	defer r.mu.Unlock()
 	return r.alive
 }
+
+// Now returns the time for times that are stored, or compared with stored times: the time of the database's clock, which
+// all replicas share.
+func (r *Replica) Now() time.Time { return r.clock.Now() }
+
+// ClockOffset returns the database's time minus this machine's time. If the difference is below a second, ClockOffset
+// returns zero.
+func (r *Replica) ClockOffset() time.Duration { return r.clock.Offset() }
 
 // tell closes the channel that Changed returned, if the shares have changed. The caller holds mu.
 func (r *Replica) tell() {
@@ -462,14 +476,22 @@ type beheld struct {
 	lacks  *store.Head // the head that the database had before, and lacks now; nil: there is none
 }
 
-// beat extends the lease, and reads the tables of claims and replicas.
+// beat extends the lease, measures the database's clock, and reads the tables of claims and replicas.
 func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	conn, err := r.connected(ctx)
 	if err != nil {
 		return seen, err
 	}
 	seen.sent = time.Now()
+	local := r.opts.Now()
+	var clock measurement
 	b := &pgx.Batch{}
+	row(readClock, nil, func(found pgx.Row) error {
+		var database time.Time
+		err := found.Scan(&database)
+		clock = between(seen.sent, time.Now(), local, database)
+		return err
+	})(b)
 	rests := r.opts.Able != nil && !r.opts.Able()
 	b.Queue("UPDATE replicas SET alive_until = clock_timestamp() + $2::bigint * interval '1 millisecond', rests = $3 WHERE id = $1", r.id, r.opts.Lease.Milliseconds(), rests).
 		Exec(func(tag pgconn.CommandTag) error {
@@ -516,7 +538,22 @@ func (r *Replica) beat(ctx context.Context) (seen beheld, err error) {
 	if len(seen.able) == 0 {
 		seen.able = seen.alive
 	}
+	if err == nil {
+		r.setClock(ctx, clock)
+	}
 	return seen, err
+}
+
+// setClock uses a measurement of the database's clock. If the clocks are too far apart, setClock tells the operator.
+func (r *Replica) setClock(ctx context.Context, m measurement) {
+	before, after := r.clock.add(m)
+	switch what, do := ClocksApart(after); {
+	case before == after:
+	case what != "":
+		r.opts.Log.WarnContext(ctx, what, "do", do)
+	case before.Abs() > tolerated:
+		r.opts.Log.InfoContext(ctx, "this machine's clock and the database's agree again")
+	}
 }
 
 // adopt extends the lease by the replica's own clock, after a heartbeat. adopt also replaces the replica's claims

@@ -930,3 +930,77 @@ func TestJoinDuringStep(t *testing.T) {
 		t.Errorf("got error %v, want ErrNewer", err)
 	}
 }
+
+// Replicas on machines whose clocks differ use the same time, the database's. Therefore a request that one replica makes
+// does not expire early in another replica, whose clock is an hour ahead. The operator learns of each wrong clock once,
+// and the offset ends when the clock is right again.
+func TestClocksOfReplicas(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	var log strings.Builder
+	handler := slog.NewTextHandler(&log, nil)
+	var ahead [3]atomic.Int64 // by how much the clock of each replica's machine is ahead
+	var replicas [3]*postgres.Replica
+	var fixtures [3]*callFixture
+	for i, skew := range []time.Duration{0, -time.Hour, 200 * time.Millisecond} {
+		ahead[i].Store(int64(skew))
+		var s *postgres.Store
+		s, replicas[i] = join(t, asBot(name), postgres.ReplicaOptions{
+			Name: fmt.Sprintf("host-%d", i), Log: slog.New(handler),
+			Now: func() time.Time { return time.Now().Add(time.Duration(ahead[i].Load())) },
+		})
+		if i == 0 {
+			fixtures[i] = newCallFixture(t, s).on(s, replicas[i])
+		} else {
+			fixtures[i] = fixtures[0].on(s, replicas[i])
+		}
+	}
+	for i, want := range []time.Duration{0, time.Hour, 0} {
+		if got := replicas[i].ClockOffset(); (got - want).Abs() > time.Second {
+			t.Errorf("replica %d: the offset is %s, want about %s", i, got, want)
+		}
+		if differs := time.Until(replicas[i].Now()); differs.Abs() > time.Second {
+			t.Errorf("replica %d: the time differs by %s", i, differs)
+		}
+	}
+	if offset, err := postgres.ReadOffset(t.Context(), asBot(name)); err != nil || offset != 0 {
+		t.Errorf("a command measures an offset of %s: %v", offset, err)
+	}
+	r, err := fixtures[1].ask(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fixtures {
+		defer f.work()()
+	}
+	fixtures[0].quiet()
+	await(t, "no deadline is due", func() bool {
+		due := false
+		err := fixtures[0].store.View(t.Context(), func(x store.Reader) error {
+			timers, err := x.Timers(store.TimerExpire, 10)
+			due = len(timers) > 0 && !timers[0].Due.After(replicas[0].Now())
+			return err
+		})
+		return err == nil && !due
+	})
+	if r, err = fixtures[0].workflow.Views.Request(t.Context(), r.ID); err != nil || !r.State.Open() {
+		t.Errorf("the request is %s: %v", r.State, err)
+	}
+
+	ahead[1].Store(0)
+	await(t, "the offset ends", func() bool { return replicas[1].ClockOffset() == 0 })
+	ahead[2].Store(int64(10 * time.Minute))
+	await(t, "the clock that was set is noticed", func() bool { return replicas[2].ClockOffset() < -9*time.Minute })
+	for _, r := range replicas {
+		r.Leave()
+	}
+	for words, want := range map[string]int{
+		"level=WARN msg=\"this machine's clock is 1h0m0s behind the database's\"":  1,
+		"level=INFO msg=\"this machine's clock and the database's agree again\"":   1,
+		"level=WARN msg=\"this machine's clock is 10m0s ahead of the database's\"": 1,
+	} {
+		if got := strings.Count(log.String(), words); got != want {
+			t.Errorf("the log has %q %d times, want %d:\n%s", words, got, want, log.String())
+		}
+	}
+}

@@ -57,6 +57,9 @@ type Doctor struct {
 	// Excess lists the unnecessary rights of the database's role, and says how to revoke them. If there are no such
 	// rights, the list is empty.
 	Excess func(context.Context, config.Env) (what, do string, err error)
+	// Clock compares this machine's clock with the database's. If they are too far apart, Clock says how far, and what to
+	// do. Otherwise both are empty.
+	Clock func(context.Context, config.Env) (what, do string, err error)
 	// AskBot asks the running bot. An error means that the bot does not answer, can't read its store, or is held because
 	// its store is old.
 	AskBot func(ctx context.Context, env config.Env) (Running, error)

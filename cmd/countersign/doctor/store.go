@@ -57,6 +57,7 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 		default:
 			d.ok("the database's role may do what the bot needs, and no more")
 		}
+		d.databaseClock(ctx, env)
 	}
 	switch {
 	case errors.Is(err, store.ErrLocked):
@@ -107,6 +108,19 @@ func (d *Doctor) owner(store settings.Installation) {
 	}
 	if err := store.Check(d.app); err != nil {
 		d.fail(cli.ExitUsage, err.Error(), "")
+	}
+}
+
+// databaseClock compares this machine's clock with the database's.
+func (d *Doctor) databaseClock(ctx context.Context, env config.Env) {
+	what, do, err := d.Clock(ctx, env)
+	switch {
+	case err != nil:
+		d.fail(cli.Code(err), err.Error(), "")
+	case what != "":
+		d.warn(what, do)
+	default:
+		d.ok("this machine's clock and the database's agree")
 	}
 }
 

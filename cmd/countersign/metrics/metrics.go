@@ -576,6 +576,19 @@ func (m *Metrics) WatchReplicas(r store.Replica) {
 	}, func() float64 { return float64(bits.OnesCount64(uint64(r.Shares()))) }))
 }
 
+// WatchClock adds a metric of the difference between the database's clock and this machine's. If the store is a file,
+// offset is nil.
+func (m *Metrics) WatchClock(offset func() time.Duration) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_clock_offset_seconds", Help: "The database's time minus this machine's time; 0 below one second, and with a store in a file.",
+	}, func() float64 {
+		if offset == nil {
+			return 0
+		}
+		return offset().Seconds()
+	}))
+}
+
 // WatchDamage adds a metric of the damaged rows.
 func (m *Metrics) WatchDamage(s store.Store) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -3,6 +3,7 @@ package openstore
 import (
 	"context"
 	"errors"
+	"time"
 
 	"countersign/cmd/countersign/cli"
 	"countersign/config"
@@ -21,6 +22,19 @@ func Database(ctx context.Context, s config.Store, opts postgres.Options, shared
 		return nil, errors.Join(DatabaseError(err), db.Close())
 	}
 	return db, nil
+}
+
+// Clock returns the clock of the times that are stored in db: the database's clock, or this machine's if db is a file.
+func Clock(ctx context.Context, db store.Store) (func() time.Time, error) {
+	database, ok := db.(*postgres.Store)
+	if !ok {
+		return time.Now, nil
+	}
+	offset, err := database.ReadOffset(ctx)
+	if err != nil {
+		return nil, DatabaseError(err)
+	}
+	return func() time.Time { return time.Now().Add(offset) }, nil
 }
 
 // DatabaseError adds exit codes to the errors of opening a database.

@@ -10,6 +10,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/cmd/countersign/cli"
+	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
 	"countersign/config"
 	"countersign/internal/redact"
@@ -36,8 +37,12 @@ func workflowWithoutPolicy(ctx context.Context, env config.Env, db store.Store, 
 	if cli.Code(err) != cli.ExitUsage {
 		return wf, err
 	}
+	now, err := openstore.Clock(ctx, db)
+	if err != nil {
+		return nil, err
+	}
 	noPolicy := func() *approvers.Policy { return new(approvers.Policy) }
-	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
+	return workflow.New(workflow.Config{Store: db, Replica: r, Now: now, Policy: noPolicy, Tools: new(agent.Registry), Log: slog.New(slog.DiscardHandler)}), nil
 }
 
 // LocalWorkflow returns a workflow of this process. If r is nil, no other process may have the store open. If the store
@@ -59,8 +64,12 @@ func LocalWorkflow(ctx context.Context, env config.Env, db store.Store, r store.
 	if err != nil {
 		return nil, err
 	}
+	now, err := openstore.Clock(ctx, db)
+	if err != nil {
+		return nil, err
+	}
 	log := slog.New(slog.NewTextHandler(redact.Writer(cli.Stderr), &slog.HandlerOptions{Level: slog.LevelError}))
-	return workflow.New(workflow.Config{Store: db, Replica: r, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: log}), nil
+	return workflow.New(workflow.Config{Store: db, Replica: r, Now: now, Policy: func() *approvers.Policy { return policy }, Tools: tools, Log: log}), nil
 }
 
 // readFile reads the policy file. If the file can't be used, readFile reads the policy in force, and tells the operator.
