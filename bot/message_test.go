@@ -88,6 +88,7 @@ func TestLookUpsForMessages(t *testing.T) {
 			tap.calls("names.txt", func(url.Values) bool { return true })
 	}
 	replies(mentions.String())
+	h.quiet() // the two messages may come over two sockets, in any order
 	h.saysIn("priya", "#support", "@bot hello", root)
 	h.finds("priya", "#support", root, "results:")
 	if names, files := lookups(); names > 0 || files > 0 {
