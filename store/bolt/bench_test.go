@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"countersign/approvers"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -54,7 +54,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 				return raw.update(putRows(again(recorded[n%len(recorded)], n/len(recorded))))
 			},
 		} {
-			begin, cpu := time.Now(), processorTime(b)
+			begin, cpu := time.Now(), testkit.ProcessorTime(b)
 			var wg sync.WaitGroup
 			for writer := range writers {
 				wg.Go(func() {
@@ -67,7 +67,7 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 			}
 			wg.Wait()
 			spent[side] += time.Since(begin)
-			worked[side] += processorTime(b) - cpu
+			worked[side] += testkit.ProcessorTime(b) - cpu
 			done[side] += round
 		}
 	}
@@ -77,15 +77,6 @@ func benchDecisions(b *testing.B, writers, round int, read bool) {
 	b.ReportMetric(perSecond(1), "raw/s")
 	b.ReportMetric(perSecond(0)/perSecond(1), "ratio")
 	b.ReportMetric(worked[1].Seconds()/worked[0].Seconds(), "cpu-ratio")
-}
-
-// processorTime returns the processor time of the process so far, on all processors.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func benchID(kind string, n int) string {

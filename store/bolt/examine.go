@@ -179,6 +179,9 @@ func outlined(path string, size int64, x examination) (torn bool, err error) {
 	if err := x.all(); err != nil {
 		return false, err
 	}
+	if len(x.root) == 0 && len(x.faults) > 0 {
+		return false, fmt.Errorf("%w: %s. Put a backup in its place", store.ErrDamaged, x.faults[0].why)
+	}
 	if len(x.root) == 0 {
 		return false, fmt.Errorf("%w: %s belongs to another program. Name another file", store.ErrForeign, path)
 	}

@@ -18,6 +18,7 @@ import (
 	"countersign/approvers"
 	"countersign/approvers/workflow"
 	"countersign/config"
+	"countersign/internal/testkit"
 	"countersign/store"
 )
 
@@ -65,10 +66,10 @@ func benchJobs(b *testing.B, j jobs) {
 			func(int) error { return byHand.job() },
 			func(n int) error { return rows.job(raw, n) },
 		} {
-			began, cpu := time.Now(), processorTime(b)
+			began, cpu := time.Now(), testkit.ProcessorTime(b)
 			crowd(b, j.workers, j.round, job)
 			spent[side] += time.Since(began)
-			worked[side] += processorTime(b) - cpu
+			worked[side] += testkit.ProcessorTime(b) - cpu
 		}
 		if err := raw.close(); err != nil {
 			b.Fatal(err)

@@ -93,8 +93,8 @@ func (f pageFault) old() error {
 }
 
 // look examines the file of an open store. A file above mostAtOpen is examined only if examineKey is set, or if the
-// parameter torn reports damaged pages: see outline. If the file is damaged, look builds a new file from the readable rows. With Options.AsIs, look only lists the damage. If a
-// damaged file must be upgraded first, look returns an error.
+// parameter torn reports damaged pages: see outline. If the file is damaged, look builds a new file from the readable
+// rows. With Options.AsIs, look only lists the damage. If a damaged file must be upgraded first, look returns an error.
 func look(db *bbolt.DB, file *os.File, path string, torn bool, opts Options) (found looked, err error) {
 	large := false
 	err = db.View(func(tx *bbolt.Tx) error {

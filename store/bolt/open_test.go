@@ -142,6 +142,24 @@ func TestRefusedFiles(t *testing.T) {
 			overwrite(t, path, 2*os.Getpagesize(), int(info.Size())-2*os.Getpagesize())
 			return path
 		}, store.ErrForeign, "damaged"},
+		{"the entries of two buckets overwritten, one of which has the version", func(t *testing.T, _ string) string {
+			path := made(t)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"absences", "countersign"} {
+				for i := range b {
+					if entry, is := bytes.CutPrefix(b[i:], []byte(name+strings.Repeat("\x00", 8))); is {
+						entry[8] = 1 // the number of the bucket's small page, which is always 0
+					}
+				}
+			}
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, store.ErrDamaged, "its entry in the list of buckets is damaged. Put a backup in its place"},
 		{"a directory", func(_ *testing.T, dir string) string { return dir }, nil, "is a directory"},
 		{"a device", func(*testing.T, string) string { return "/dev/null" }, store.ErrForeign, "not a regular file"},
 		{"no directory", func(_ *testing.T, dir string) string { return filepath.Join(dir, "missing", "store.db") }, fs.ErrNotExist, "does not exist"},

@@ -16,7 +16,7 @@
 //     timer is handled. A new process continues these waits.
 //   - The Runner gives up a timer if its handler panics repeatedly, or repeatedly fails because of a damaged record.
 //   - While the disk is full, no handler starts. A regular test write detects when the disk has free space.
-//   - If the clock is set back, timers of the kinds in Options.Soon still run soon.
+//   - If the clock is set back, or another replica's clock is ahead, timers of the kinds in Options.Soon still run soon.
 //
 // The package does not depend on the purpose of timers and workers. Functions in Options handle pauses, interruptions
 // and abandoned timers.

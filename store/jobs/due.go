@@ -59,10 +59,10 @@ func (r *Runner) fallen(
 	return nil, first[0].Due, nil
 }
 
-// watch finds timers that should run soon, but have a much later due time because the clock was set back. If the last
-// search found such timers, watch searches at the next read. Otherwise, watch searches at most once a second. A
-// transaction that began with the old time may commit after the clock was set. Therefore the runner reads timers every
-// second for a minute after the clock was set (see quiet).
+// watch finds timers that should run soon, but have a much later due time because the clock was set back, or because
+// the clock of the replica that set them is ahead. If the last search found such timers, watch searches at the next
+// read. Otherwise, watch searches at most once a second. A transaction that began with the old time may commit after
+// the clock was set. Therefore the runner reads timers every second for a minute after the clock was set (see quiet).
 type watch struct {
 	searched time.Time
 	found    bool

@@ -253,7 +253,7 @@ func after(ctx context.Context, t time.Time) error {
 
 // quiet reports whether the workers may rely on wake-ups. They may if a timer can become due only after a wake-up, or
 // because time passes. quiet is false if the clock was set recently. If another replica sets a timer, its notice or
-// watchDue wakes the worker.
+// watchDue wakes the worker, even if the other replica's clock is ahead by up to mostAhead.
 func (r *Runner) quiet() bool {
 	set := r.clockSet.Load()
 	return set == nil || time.Since(*set) > time.Minute

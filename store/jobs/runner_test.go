@@ -504,3 +504,27 @@ func TestLostNotice(t *testing.T) {
 		t.Errorf("the runner read the store %d times in a minute", n)
 	}
 }
+
+// Another replica, whose clock is 30 s ahead, sets timers, and its notices are lost. The runner finds the timers within
+// a second, although they are not due by its clock. Timers that are put off cost at most one more read each second.
+func TestReplicaAhead(t *testing.T) {
+	t.Parallel()
+	reads := &slowReads{}
+	f := &fixture{over: func(s store.Store) store.Store { reads.Store = s; return reads }}
+	from := other{notices: sync.OnceValue(func() chan store.Notice { return make(chan store.Notice) })}
+	retried := at("retried", "", 50*time.Second)
+	retried.PutOff = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	o := jobs.Options{Replica: from, Soon: map[store.TimerKind]bool{store.TimerRun: true}}
+	f.run(t, o, func(timer store.Timer) error {
+		if timer.Ref == "first" {
+			for _, after := range []time.Duration{20_500 * time.Millisecond, 55_500 * time.Millisecond} {
+				time.AfterFunc(after, func() { f.set(at("ahead", "", after+30*time.Second)) })
+			}
+		}
+		return nil
+	}, time.Minute, at("first", "", 0), retried)
+	f.want("first@0.0", "ahead@21.0", "retried@50.0", "ahead@56.0")
+	if n := reads.n.Load(); n > 2*60+20 {
+		t.Errorf("the runner read the store %d times in a minute", n)
+	}
+}

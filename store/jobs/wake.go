@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -102,14 +101,26 @@ func (r *Runner) watchClock(ctx context.Context) error {
 	}
 }
 
+// mostAhead is how far another replica's clock may be ahead. If it is further ahead, the timers that the other replica
+// sets may be handled up to idle later.
+const mostAhead = time.Minute
+
 // watchDue wakes the workers that have due timers, once a second. Other replicas may set timers for this process, and
-// their notices may be lost. watchDue reads the timers of all kinds together, so an idle replica costs the database only
-// a few statements a second.
+// their notices may be lost. If the other replica's clock is ahead, its timers are not yet due by this replica's clock.
+// So watchDue also wakes the workers of kinds in Options.Soon if a timer is due within mostAhead (see watch). watchDue
+// reads the timers of all kinds together, so an idle replica costs the database only a few statements a second.
 func (r *Runner) watchDue(ctx context.Context, workers map[store.TimerKind]Worker) error {
 	if store.IsAlone(r.Replica) {
 		return nil
 	}
-	kinds := slices.Collect(maps.Keys(workers))
+	var soon, others []store.TimerKind
+	for kind := range workers {
+		if r.Soon[kind] {
+			soon = append(soon, kind)
+		} else {
+			others = append(others, kind)
+		}
+	}
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for {
@@ -121,12 +132,17 @@ func (r *Runner) watchDue(ctx context.Context, workers map[store.TimerKind]Worke
 		var due []store.TimerKind
 		limited, cancel := context.WithTimeout(ctx, readWithin)
 		err := r.Store.View(limited, func(reader store.Reader) (err error) {
-			due, err = reader.DueKinds(r.Replica.Shares(), kinds, r.Now())
+			shares, now := r.Replica.Shares(), r.Now()
+			if due, err = reader.DueKinds(shares, others, now); err != nil {
+				return err
+			}
+			ahead, err := reader.DueKinds(shares, soon, now.Add(mostAhead))
+			due = append(due, ahead...)
 			return err
 		})
 		cancel()
 		if err != nil { // the worker of each kind reads its timers, too, and handles errors
-			due = kinds
+			due = slices.Concat(soon, others)
 		}
 		for _, kind := range due {
 			r.wake(kind)
