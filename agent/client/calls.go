@@ -212,8 +212,9 @@ const (
 )
 
 // Report records the outcome of a run by the caller: [Succeeded], [Failed] or [Unknown]. The parameters id and run are
-// the fields ID and Run of the claimed request. Gateways of older versions have no ids of runs, so run is empty. The
-// parameter text is the result or the reason, for people. A text that is too long is shortened.
+// the fields ID and Run of the claimed request. Gateways of older versions have no ids of runs, so run is empty. If a
+// replica of an older version refuses run, Report repeats the report without it. The parameter text is the result or
+// the reason, for people. A text that is too long is shortened.
 func (c *Client) Report(ctx context.Context, id, run string, status Status, text string) (*Request, error) {
 	body := map[string]string{"status": string(status)}
 	if run != "" {
@@ -222,7 +223,12 @@ func (c *Client) Report(ctx context.Context, id, run string, status Status, text
 	if text != "" {
 		body["text"] = cut(text, longestReport)
 	}
-	return c.act(ctx, id, "outcome", body, true)
+	r, err := c.act(ctx, id, "outcome", body, true)
+	if run != "" && Is(err, InvalidRequest) {
+		delete(body, "run")
+		return c.act(ctx, id, "outcome", body, true)
+	}
+	return r, err
 }
 
 // Withdraw withdraws a request. After Withdraw, the caller must not run the tool.

@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -278,6 +280,34 @@ func TestRepeats(t *testing.T) {
 				t.Errorf("the error has the token: %v", err)
 			}
 		})
+	}
+}
+
+// A replica of an older version does not know the field run, and refuses a report with this field. The client then
+// repeats the report without it.
+func TestReportToOlderReplica(t *testing.T) {
+	g, c := start(t)
+	var seen []string
+	g.Fault(func(w http.ResponseWriter, req *http.Request) bool {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		seen = append(seen, string(body))
+		if bytes.Contains(body, []byte(`"run"`)) {
+			fakegateway.Problem(w, http.StatusBadRequest, client.InvalidRequest, `"run" is not a name that is known here`)
+			return true
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"id":"req_1","status":"failed","args_sha256":%q}`, fakegateway.Hash(args))
+		return true
+	})
+	if r, err := c.Report(t.Context(), "req_1", "exec_1", client.Failed, "no"); err != nil || r.Status != client.Failed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	want := []string{`{"run":"exec_1","status":"failed","text":"no"}`, `{"status":"failed","text":"no"}`}
+	if !slices.Equal(seen, want) {
+		t.Errorf("the gateway saw %q, want %q", seen, want)
 	}
 }
 

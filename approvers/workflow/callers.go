@@ -569,7 +569,7 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id, run s
 		if !conv.Caller.Caller.Decides() {
 			return &CallerProblem{Code: CallerMode, Request: id}
 		}
-		e, err := t.callers.reportedRun(call, run)
+		e, err := t.callers.reportedRun(conv, call, run)
 		if errors.Is(err, store.ErrNotFound) && call.Outcome != "" {
 			if !mayHaveRun(call) {
 				return &CallerProblem{Code: CallerNotClaimed, Detail: "the call was closed before it was claimed", Request: id}
@@ -606,17 +606,29 @@ func (w *Callers) Report(ctx context.Context, client approvers.Client, id, run s
 	})
 }
 
-// reportedRun returns the run that a caller's report names. If the report names no run, reportedRun returns the call's
-// current run, or the earlier run if the current run is a retry that was not claimed. If the store was restored from a
-// backup, the retry may have been claimed after the backup.
-func (t callersTx) reportedRun(call store.Call, run string) (approvers.Execution, error) {
-	if run != "" {
-		e, err := t.Execution(run)
-		if err == nil && e.Call != call.ID || errors.Is(err, store.ErrNotFound) && run != call.Execution {
-			err = &CallerProblem{Code: CallerNotClaimed, Detail: "the request has no run with this id", Request: call.ID}
-		}
-		return e, err
+// reportedRun returns the run that a caller's report is about. If the store was restored from a backup in which the call
+// was open, a report about a run that was created after the backup is about the current run.
+func (t callersTx) reportedRun(conv store.Conversation, call store.Call, run string) (approvers.Execution, error) {
+	if run == "" {
+		return t.currentRun(call)
 	}
+	e, err := t.Execution(run)
+	if errors.Is(err, store.ErrNotFound) && run != call.Execution {
+		var c view.CallerRequest
+		c, err = view.ReadCaller(t, conv, call)
+		if err = store.IgnoreNotFound(err); err == nil && c.OpenInBackup() {
+			return t.currentRun(call)
+		}
+	}
+	if err == nil && e.Call != call.ID {
+		err = &CallerProblem{Code: CallerNotClaimed, Detail: "the request has no run with this id", Request: call.ID}
+	}
+	return e, err
+}
+
+// currentRun returns a call's current run, or the earlier run if the current run is a retry that was not claimed. If the
+// store was restored from a backup, the retry may have been claimed after the backup.
+func (t callersTx) currentRun(call store.Call) (approvers.Execution, error) {
 	e, err := t.Execution(call.Execution)
 	if err != nil || e.State != approvers.ExecutionNone || e.Request == "" {
 		return e, err

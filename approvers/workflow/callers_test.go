@@ -540,10 +540,17 @@ func TestCallersGrants(t *testing.T) {
 // When a store is restored from a backup, callers' calls that have not started are voided, and the outcomes of callers'
 // runs that have not ended are unknown. An erasure removes the texts of a caller's request.
 func TestCallersRestored(t *testing.T) {
-	h := newCallerHarness(t)
+	h := newCallerHarness(t, func(p *approvers.Policy) { p.Clients[0].MaxPending = 10 })
 	pending, automatic, approved, running, ended := h.callerAsks(callerCall("1", `issue_refund {"amount": 1}`)), h.callerAsks(callerCall("2", `search_orders {}`)),
 		h.callerAsks(callerCall("3", `issue_refund {"amount": 3}`)), h.callerAsks(callerCall("4", `search_orders {"q": 4}`)), h.callerAsks(callerCall("5", `search_orders {"q": 5}`))
 	erased := h.callerAsks(callerCall("6", `issue_refund {"amount": 6}`))
+	edited, again, automaticAgain := h.callerAsks(callerCall("7", `issue_refund {"amount": 7}`)), h.callerAsks(callerCall("8", `issue_refund {"amount": 8}`)),
+		h.callerAsks(callerCall("9", `search_orders {"q": 9}`))
+	h.approve(lead, again)
+	h.ok(h.claims(again))
+	first := h.callerView("ci", again).Execution.ID
+	h.ok(h.Callers.Report(h.ctx(), ci, again, first, approvers.ExecutionUnknown, ""))
+	h.ok(h.again(lead, first))
 	h.approve(lead, approved)
 	h.ok(h.claims(running))
 	h.ok(h.claims(ended))
@@ -567,10 +574,28 @@ func TestCallersRestored(t *testing.T) {
 	}
 	wantProblem(t, h.Callers.Report(h.ctx(), ci, approved, "", approvers.ExecutionSucceeded, "late"), workflow.CallerOutcomeKnown)
 	h.runs(running, approvers.ExecutionUnknown)
+	wantProblem(t, h.Callers.Report(h.ctx(), ci, running, "exec_later", approvers.ExecutionFailed, "late"), workflow.CallerNotClaimed)
 	h.ok(h.Callers.Report(h.ctx(), ci, running, "", approvers.ExecutionSucceeded, "late"))
 	for _, id := range []string{pending, automatic, running} {
 		h.runs(id, approvers.ExecutionSucceeded)
 		wantProblem(t, h.claims(id), workflow.CallerClaimed)
+	}
+	for _, id := range []string{edited, again, automaticAgain} { // the reports are about a run that was created after the backup
+		report := func(state approvers.ExecutionState) error {
+			return h.Callers.Report(h.ctx(), ci, id, "exec_later", state, "late")
+		}
+		wantProblem(t, h.Callers.Report(h.ctx(), ci, id, h.callerView("ci", ended).Execution.ID, approvers.ExecutionSucceeded, "late"), workflow.CallerNotClaimed)
+		h.ok(report(approvers.ExecutionUnknown))
+		h.runs(id, approvers.ExecutionUnknown)
+		for range 2 { // the second report is a repetition
+			h.ok(report(approvers.ExecutionSucceeded))
+		}
+		h.runs(id, approvers.ExecutionSucceeded)
+		wantProblem(t, report(approvers.ExecutionFailed), workflow.CallerOutcomeKnown)
+		wantProblem(t, h.claims(id), workflow.CallerClaimed)
+	}
+	if e := h.execution(first); e.State != approvers.ExecutionUnknown {
+		t.Errorf("the run before the backup is %s", e.State)
 	}
 	_, err := retention.Erase(h.ctx(), h.Workflow, erased, approvers.Operator("ann"), "asked for")
 	h.ok(err)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -73,6 +74,18 @@ func TestClient(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		case "report-lost outcome":
 			http.Error(w, "<h1>Bad gateway</h1>", http.StatusBadGateway)
+		case "older-replica outcome": // does not know the field run
+			body, err := io.ReadAll(req.Body)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case bytes.Contains(body, []byte(`"run"`)):
+				fakegateway.Problem(w, http.StatusBadRequest, "invalid_request", `"run" is not a name that is known here`)
+				return true
+			}
+			g.Change(id, func(r *fakegateway.Request) { r.Status, r.Outcome = "succeeded", string(body) })
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"id":%q,"status":"succeeded","args_sha256":%q}`, id, fakegateway.Hash(`{}`))
 		case "other-bytes ask":
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"id":"req_x","status":"approved","args_sha256":%q,"decision":{"type":"edit","args_json":"{\"n\":3}","by":[]}}`, fakegateway.Hash(`{"n":2}`))
@@ -145,6 +158,8 @@ claim-lost throws: the response to the claim was lost, so the tool did not run
 report-lost ran: {}
 warned: countersign: the outcome of req_5 was not reported: the gateway, or something before it, answered 502 Bad Gateway
 report-lost returns: {"done":"report-lost"}
+older-replica ran: {}
+older-replica returns: {"done":"older-replica"}
 edited ran: {"n":2}
 edited returns: {"note":"An approver changed the arguments of the call to {\"n\":2}. The reason: half","result":{"done":"edited"}}
 other-bytes throws: the arguments do not match the hash that the gateway approved
@@ -193,6 +208,9 @@ the tool search is not gated, so settle can't decide about its call
 	}
 	if got := outcomes["claim-unread"]; !strings.HasPrefix(got, "failed The tool did not run") {
 		t.Errorf("the outcome of claim-unread is %q", got)
+	}
+	if got := outcomes["older-replica"]; got != `{"status":"succeeded","text":"{\"done\":\"older-replica\"}"}` {
+		t.Errorf("the report to an older replica is %s", got)
 	}
 	for key, want := range map[string]string{
 		"circular": "[object Object]", "bigint": "10", "bigint-inside": "[object Object]", "surrogate": "half \ufffd", "bare": "[object Object]",

@@ -139,10 +139,16 @@ func (c CallerRequest) Lost() bool {
 	if e := c.Execution; e != nil && e.State != approvers.ExecutionNone {
 		return false
 	}
+	return c.OpenInBackup()
+}
+
+// OpenInBackup reports whether the call's run had not begun in a backup from which the store was restored. The call may
+// have been decided and run after the backup.
+func (c CallerRequest) OpenInBackup() bool {
 	if c.Request != nil {
 		return c.Request.Lost
 	}
-	return c.Execution != nil && c.Execution.Loss == approvers.LossRestored
+	return c.Execution != nil && c.Execution.Loss == approvers.LossRestored && c.Call.Outcome == approvers.OutcomeVoided
 }
 
 // Change is a change of a caller's request. The caller's webhook is notified of the change.

@@ -25,6 +25,7 @@ await show("question", gate, "{}");
 await show("busy", gate, "{}");
 await show("claim-lost", gate, "{}");
 await show("report-lost", calm, "{}");
+await show("older-replica", gate, "{}");
 await show("edited", gate, '{"n":1}');
 await show("other-bytes", gate, '{"n":1}');
 await show("running", gate, "{}");

@@ -210,8 +210,12 @@ export class Countersign {
 
   /** Reports the outcome. If the report fails, the call keeps its result, and people are asked what happened. */
   async #report({ id, run }: Request, status: "succeeded" | "failed", result: string): Promise<void> {
+    const report = { status, text: result ? cut(result, longestText) : undefined };
     try {
-      await this.#act(id, "outcome", { status, run, text: result ? cut(result, longestText) : undefined }, true);
+      await this.#act(id, "outcome", { ...report, run }, true).catch((err) => {
+        if (!run || !(err instanceof Problem && err.problem === "invalid_request")) throw err;
+        return this.#act(id, "outcome", report, true); // a replica of an older version refuses run
+      });
     } catch (err) {
       if (err instanceof Problem && err.problem === "not_claimed") return; // the gateway never received the claim
       console.warn(`countersign: the outcome of ${id} was not reported: ${text(err instanceof Error ? err.message : err)}`);
