@@ -143,9 +143,15 @@ type RequestCursor struct {
 // does not exist is skipped, so an interrupted erasure can be repeated.
 type TurnRecords struct {
 	ID         string
-	Messages   []uint64 // the Seqs of messages of the turn's conversation
+	Messages   []uint64 // the Seqs of messages of the turn's conversation; the first is a message of the turn
 	Requests   []string
 	Executions []string
+}
+
+// FirstMessage returns the Seq of the first message, which is deleted together with the turn, and the other Seqs.
+func (r TurnRecords) FirstMessage() (first, others []uint64) {
+	n := min(1, len(r.Messages))
+	return r.Messages[:n], r.Messages[n:]
 }
 
 // Tx is a transaction.
@@ -160,9 +166,10 @@ type Tx interface {
 	// turn, the error is ErrConflict.
 	EraseConversation(id string, limit int) (done bool, err error)
 	// EraseTurn deletes up to limit records of a turn: the given records, the turn's calls, the elicitations and files of
-	// the given executions, the outbox messages of all these records with renderings, and timers. The turn itself is the
-	// last record that is deleted. done reports whether everything is deleted. If the turn does not exist, done is true.
-	// The audit records are not deleted. If the turn is the current turn of its conversation, the error is ErrConflict.
+	// the given executions, the outbox messages of all these records with renderings, and timers. The turn itself and the
+	// first given message are deleted last and together, and count as one record. So a turn that exists can be found
+	// through this message. done reports whether everything is deleted. If the turn does not exist, done is true. The
+	// audit records are not deleted. If the turn is the current turn of its conversation, the error is ErrConflict.
 	EraseTurn(turn TurnRecords, limit int) (done bool, err error)
 	// PutMessage writes a message under its Seq. PutMessage replaces an existing message with this Seq.
 	PutMessage(Message) error

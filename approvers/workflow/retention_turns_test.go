@@ -117,6 +117,60 @@ func TestRetentionOfTurnsPassesDamage(t *testing.T) {
 	h.turns = nil
 }
 
+// While a grant is in force, the turn with the grant's card and the turns with runs under the grant stay.
+func TestRetentionKeepsRunsOfOpenGrants(t *testing.T) {
+	h := newHarness(t)
+	monthly(h, granting, func(p *approvers.Policy) { p.Tools[3].Grants.Within = 300 * aDay })
+	r := h.ask(oneRefund)
+	h.grantMore(lead, r.ID, 2, 200*aDay)
+	h.run(r.Execution, "RF-1")
+	h.answer(r.Turn)
+	c := h.next(oneRefund)
+	h.run(c.Execution, "RF-2")
+	h.answer(c.Turn)
+	h.answer(h.say(alice, "thanks").Turn)
+	h.turns = h.turns[:2]
+	h.clock.pass(31 * aDay)
+	h.answer(h.say(alice, "hello again").Turn)
+	if done, err := retention.Enforce(h.ctx(), h.Workflow); err != nil || done.Turns != 1 {
+		t.Errorf("erased %+v, %v", done, err)
+	}
+	if state := h.execution(c.Execution).State; state != approvers.ExecutionSucceeded {
+		t.Errorf("the run is %s", state)
+	}
+	h.ok(h.faults())
+}
+
+// A grant is used up by two runs. Retention erases the older run first, and the grant stays with the younger run.
+func TestRetentionOfSomeRunsOfGrant(t *testing.T) {
+	h := newHarness(t)
+	monthly(h, granting, func(p *approvers.Policy) { p.Tools[3].Grants.Within = 300 * aDay })
+	r := h.ask(oneRefund)
+	g := h.grantMore(lead, r.ID, 2, 200*aDay)
+	h.run(r.Execution, "RF-1")
+	h.answer(r.Turn)
+	var runs []string
+	for range 2 {
+		c := h.next(oneRefund)
+		h.run(c.Execution, "RF")
+		h.answer(c.Turn)
+		runs = append(runs, c.Execution)
+		h.clock.pass(20 * aDay)
+	}
+	h.turns = h.turns[2:]
+	if done, err := retention.Enforce(h.ctx(), h.Workflow); err != nil || done.Turns != 2 || done.Grants != 0 {
+		t.Errorf("erased %+v, %v", done, err)
+	}
+	gone := readStore(h, func(s store.Reader) (bool, error) {
+		_, err := s.Execution(runs[0])
+		return errors.Is(err, store.ErrNotFound), store.IgnoreNotFound(err)
+	})
+	if !gone || !h.hasGrant(g.ID) || h.execution(runs[1]).State != approvers.ExecutionSucceeded {
+		t.Error("retention has not erased the older run alone")
+	}
+	h.ok(h.faults())
+}
+
 // Retention has erased most messages of a long conversation. The model gets the oldest turn that is left, because no
 // message of this turn is missing.
 func TestContextAfterRetention(t *testing.T) {

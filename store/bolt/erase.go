@@ -35,7 +35,7 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 	return true, conversationTable.erase(t.rows, id)
 }
 
-// EraseTurn removes the turn's own row last, so an interrupted erasure can be repeated.
+// EraseTurn removes the first message and the turn's own row last, so an interrupted erasure can be repeated.
 func (t *tx) EraseTurn(turn store.TurnRecords, limit int) (done bool, err error) {
 	stored, err := t.Turn(turn.ID)
 	if err != nil {
@@ -48,19 +48,19 @@ func (t *tx) EraseTurn(turn store.TurnRecords, limit int) (done bool, err error)
 		return false, fmt.Errorf("turn %q is the current turn of conversation %q: %w", turn.ID, c.ID, store.ErrConflict)
 	}
 	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: limit}
+	first, others := turn.FirstMessage()
 	for _, part := range []func() error{
 		func() error { return e.executions(existing(e, executionTable, turn.Executions)) },
 		func() error { return eraseListed(e, requestTable, existing(e, requestTable, turn.Requests)) },
 		func() error { return eraseIndexed(e, callTable, callTurn, text(nil, turn.ID)) },
-		func() error { return e.messages(stored.Conversation, turn.Messages) },
 		func() error { return e.outboxMessages(turn.ID) },
-		func() error { return e.timers(turn.ID) },
+		func() error { return e.messages(stored.Conversation, others) },
 	} {
 		if err := part(); err != nil || e.left <= 0 {
 			return false, err
 		}
 	}
-	return true, turnTable.erase(t.rows, turn.ID)
+	return true, errors.Join(e.messages(stored.Conversation, first), e.timers(turn.ID), turnTable.erase(t.rows, turn.ID))
 }
 
 // eraser deletes at most a given number of records.

@@ -59,7 +59,7 @@ const turnRefs = `
 SELECT id FROM calls WHERE turn = $1
 UNION ALL SELECT id FROM elicitations WHERE execution = ANY($2)`
 
-// EraseTurn deletes the turn's own row last, so an interrupted erasure can be repeated.
+// EraseTurn deletes the first message and the turn's own row last, so an interrupted erasure can be repeated.
 func (t *tx) EraseTurn(turn store.TurnRecords, limit int) (done bool, err error) {
 	stored, err := t.Turn(turn.ID)
 	if err != nil {
@@ -77,10 +77,7 @@ func (t *tx) EraseTurn(turn store.TurnRecords, limit int) (done bool, err error)
 		return false, err
 	}
 	refs = slices.Concat(refs, executions, requests, texts([]string{turn.ID}))
-	seqs := make([]int64, len(turn.Messages))
-	for i, seq := range turn.Messages {
-		seqs[i] = int64(seq)
-	}
+	first, others := turn.FirstMessage()
 	if done, err = t.eraseParts(refs, limit, []erasure{
 		{"DELETE FROM files WHERE ctid = ANY(ARRAY(SELECT ctid FROM files WHERE execution = ANY($1) LIMIT $2)) RETURNING ''", []any{executions}},
 		{"DELETE FROM elicitations WHERE id = ANY(ARRAY(SELECT id FROM elicitations WHERE execution = ANY($1) LIMIT $2)) RETURNING id", []any{executions}},
@@ -89,11 +86,12 @@ func (t *tx) EraseTurn(turn store.TurnRecords, limit int) (done bool, err error)
 			"people AS (DELETE FROM request_people USING gone WHERE request = gone.id) SELECT id FROM gone", []any{requests}},
 		{"DELETE FROM calls WHERE id = ANY(ARRAY(SELECT id FROM calls WHERE turn = $1 LIMIT $2)) RETURNING id", []any{text(turn.ID)}},
 		{"DELETE FROM messages WHERE ctid = ANY(ARRAY(SELECT ctid FROM messages WHERE conversation = $1 AND seq = ANY($2) LIMIT $3)) RETURNING ''",
-			[]any{text(stored.Conversation), seqs}},
+			[]any{text(stored.Conversation), bigints(others)}},
 	}); !done || err != nil {
 		return false, err
 	}
-	_, err = t.run.returning("WITH timed AS (DELETE FROM timers WHERE ref = $1) DELETE FROM turns WHERE id = $1 RETURNING id", text(turn.ID))
+	_, err = t.run.returning("WITH timed AS (DELETE FROM timers WHERE ref = $1), said AS (DELETE FROM messages WHERE conversation = $2 AND seq = ANY($3)) "+
+		"DELETE FROM turns WHERE id = $1 RETURNING id", text(turn.ID), text(stored.Conversation), bigints(first))
 	return err == nil, err
 }
 
@@ -134,6 +132,15 @@ func texts(ids []string) []string {
 	out := make([]string, len(ids))
 	for i, id := range ids {
 		out[i] = text(id)
+	}
+	return out
+}
+
+// bigints converts sequence numbers to the database's type.
+func bigints(seqs []uint64) []int64 {
+	out := make([]int64, len(seqs))
+	for i, seq := range seqs {
+		out[i] = int64(seq)
 	}
 	return out
 }

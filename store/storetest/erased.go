@@ -380,7 +380,7 @@ func turnErased(h *harness) {
 }
 
 // turnErasedInParts checks that each call of EraseTurn deletes at most limit records, and that only the last call
-// reports done.
+// reports done. As long as the turn exists, its first message exists, too. The last call deletes both as one record.
 func turnErasedInParts(h *harness) {
 	for _, limit := range []int{1, 3, 7, talkRecords} {
 		id := fmt.Sprint("limit", limit)
@@ -390,11 +390,22 @@ func turnErasedInParts(h *harness) {
 				done, err = tx.EraseTurn(theTurn(id), limit)
 				return err
 			})
-			now := left(h, id)
-			if now >= n || n-now > limit {
+			now, most := left(h, id), limit
+			if done {
+				most++
+			}
+			if now >= n || n-now > most {
 				h.Fatalf("a transaction with a limit of %d deleted %d of %d", limit, n-now, n)
 			}
 			n = now
+			h.view(func(r store.Reader) error {
+				_, gone := r.Turn("turn/" + id)
+				messages, err := r.Messages(id, 0)
+				first := len(messages) > 0 && messages[0].Seq == theTurn(id).Messages[0]
+				h.same("the first message is there", first, gone == nil)
+				h.same("the turn is gone", gone != nil, done)
+				return err
+			})
 		}
 		h.same("what is left", left(h, id), besideTurn)
 	}

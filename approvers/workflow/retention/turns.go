@@ -189,10 +189,12 @@ func (x work) endedBefore(before time.Time) bool {
 	return !young
 }
 
-// isGranted reports whether an open grant was given on the card of one of the turn's requests.
+// isGranted reports whether an open grant was given on the card of one of the turn's requests, or allowed one of the
+// turn's runs.
 func (x work) isGranted(grants []approvers.Grant) bool {
 	return slices.ContainsFunc(grants, func(g approvers.Grant) bool {
-		return slices.ContainsFunc(x.requests, func(q approvers.Request) bool { return q.ID == g.Request })
+		return slices.ContainsFunc(x.requests, func(q approvers.Request) bool { return q.ID == g.Request }) ||
+			slices.ContainsFunc(x.runs, func(e approvers.Execution) bool { return e.Grant == g.ID })
 	})
 }
 
