@@ -65,6 +65,11 @@ func (a *assembly) add(choice choice) {
 	}
 }
 
+// begun reports whether a part of the answer has arrived.
+func (a *assembly) begun() bool {
+	return a.text.Len()+a.refusal.Len()+a.thought.Len()+len(a.calls) > 0
+}
+
 // write appends s up to a limit. If a part of s did not fit, write returns true.
 func write(to *strings.Builder, s string, limit int) (cut bool) {
 	if room := limit - to.Len(); len(s) > room {

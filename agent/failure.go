@@ -100,12 +100,18 @@ func classify(ctx context.Context, err error, n notes, now time.Time) *failure {
 }
 
 // refusesUsage reports whether an error says that the endpoint does not accept the field stream_options. The endpoint
-// then accepts the same request without the field.
-func refusesUsage(err error) bool {
+// then accepts the same request without the field. Status 200 means that the error was sent in the stream, and a is the
+// part of the answer that arrived before the error. Errors with other statuses, or in the middle of an answer, have
+// other causes, even if they mention the field: their messages may quote the conversation.
+func refusesUsage(status int, a *assembly, err error) bool {
 	var api *openai.APIError
 	var request *openai.RequestError
 	text := ""
 	switch {
+	case status == http.StatusOK && a.begun():
+		return false
+	case status != http.StatusOK && status != http.StatusBadRequest && status != http.StatusUnprocessableEntity:
+		return false
 	case errors.As(err, &api):
 		text = api.Message
 		if api.Param != nil {

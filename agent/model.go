@@ -47,7 +47,8 @@ func (m Model) withDefaults() Model {
 type client struct {
 	Model
 	api *openai.Client
-	// noUsage is set when the endpoint has refused the request to send the number of tokens at the end of a stream.
+	// noUsage is set when the endpoint has refused to send the number of tokens at the end of a stream, and has answered
+	// the same request without this field.
 	noUsage atomic.Bool
 	// endpoint has the attributes that name the endpoint's address in spans.
 	endpoint []tracing.Attr
@@ -138,8 +139,8 @@ func (c *client) ask(ctx context.Context, r chatRequest, named func(string) stri
 		r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	a, err := c.read(context.WithValue(w.ctx, notesKey{}, n), w, r.ChatCompletionRequest, write)
-	if r.StreamOptions != nil && refusesUsage(err) {
-		c.noUsage.Store(true)
+	refused := r.StreamOptions != nil && refusesUsage(n.status, a, err)
+	if refused {
 		r.StreamOptions = nil
 		a, err = c.read(context.WithValue(w.ctx, notesKey{}, n), w, r.ChatCompletionRequest, write)
 	}
@@ -159,6 +160,9 @@ func (c *client) ask(ctx context.Context, r chatRequest, named func(string) stri
 	out, f := a.reply(named)
 	if f != nil {
 		return reply{}, f
+	}
+	if refused {
+		c.noUsage.Store(true)
 	}
 	if out.reasoning != nil {
 		out.reasoning.Source = c.source(r.Model)

@@ -107,6 +107,47 @@ func TestAsksForUsage(t *testing.T) {
 	}
 }
 
+// An error that mentions the field for usage is no refusal of the field if the status or the place in the stream says
+// otherwise, because the message may quote the conversation. A refusal counts only if the endpoint accepts the repeated
+// request. In all other cases, the next turn asks for usage again.
+func TestErrorThatMentionsUsage(t *testing.T) {
+	const mention = `{"error":{"message":"can't handle: what does include_usage do?"}}`
+	answer := stream(delta(`{"content":"All right."}`, ""), end("stop"), "[DONE]")
+	for name, tt := range map[string]struct {
+		failures []tripper
+		want     []bool // for each request of two turns: whether the field is sent
+	}{
+		"busy":           {[]tripper{answers(429, http.Header{"Retry-After": {"20"}}, strings.NewReader(mention))}, []bool{true, true}},
+		"down":           {[]tripper{answers(503, nil, strings.NewReader(mention))}, []bool{true, true}},
+		"after text":     {[]tripper{answers(200, nil, strings.NewReader(stream(delta(says("All"), ""), mention)))}, []bool{true, true}},
+		"after a call":   {[]tripper{answers(200, nil, strings.NewReader(stream(one(0, "c1", "issue_refund", "{"), mention)))}, []bool{true, true}},
+		"refused anyway": {[]tripper{answers(400, nil, strings.NewReader(mention)), answers(400, nil, strings.NewReader(mention))}, []bool{true, false, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent []bool
+			a := newAgent(&fakeWorkflow{brief: asked("Refund A")}, tripper(func(r *http.Request) (*http.Response, error) {
+				raw, err := io.ReadAll(r.Body)
+				if err != nil {
+					return nil, err
+				}
+				sent = append(sent, strings.Contains(string(raw), `"stream_options":{"include_usage":true}`))
+				if n := len(sent); n <= len(tt.failures) {
+					return tt.failures[n-1](r)
+				}
+				return answers(200, nil, strings.NewReader(answer))(r)
+			}))
+			for range 2 {
+				if err := a.Think(t.Context(), timer); err != nil {
+					t.Log(err) // the first turn fails, and is tried again later
+				}
+			}
+			if !slices.Equal(sent, tt.want) {
+				t.Errorf("the field was sent: %v, want %v", sent, tt.want)
+			}
+		})
+	}
+}
+
 // The request contains the agent's model, the agent's prompt, and the agent's tools in a stable order.
 func TestThinkAsks(t *testing.T) {
 	strict := strictModel()

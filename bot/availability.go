@@ -119,15 +119,19 @@ func (b *Availability) groupChanged(ctx context.Context, row store.Inbox, e even
 func (b *Availability) accountChanged(ctx context.Context, row store.Inbox, e event) error {
 	b.replicas.invalidate(e)
 	policy := b.Views.Policy()
-	who, err := b.users.Identify(ctx, e.userID(), groupsOf(policy), false)
+	who, err := b.users.IdentifyActor(ctx, e.userID(), groupsOf(policy), false)
 	if err != nil {
 		return err
 	}
+	// Slack does not list a deactivated account among the members of a user group, and does not find it by its e-mail
+	// address. So the person may have been a member of any role that names a group or an e-mail address. If Slack refuses
+	// to name the members of a group, this also applies to guests.
+	mayHold := func(m approvers.Member) bool {
+		return m.Kind != approvers.MemberUser && (!who.Guest || slices.Contains(who.Unnamed, m.Value))
+	}
 	var roles []string
 	for _, role := range policy.Approvers {
-		// Slack does not list a deactivated account among the members of a user group, and does not find it by its e-mail
-		// address. So the person may have been a member of any role that names a group or an e-mail address.
-		if role.Holds(who) || !who.Guest && slices.ContainsFunc(role.Members, func(m approvers.Member) bool { return m.Kind != approvers.MemberUser }) {
+		if role.Holds(who) || slices.ContainsFunc(role.Members, mayHold) {
 			roles = append(roles, role.Name)
 		}
 	}

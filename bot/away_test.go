@@ -1,6 +1,10 @@
 package bot
 
 import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +12,7 @@ import (
 	"countersign/approvers"
 	"countersign/bot/render/control"
 	"countersign/internal/demo/workspace"
+	"countersign/store"
 )
 
 // commands sends a slash command.
@@ -185,6 +190,57 @@ func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
 	h.quiet()
 	h.clicks("ingrid", "U0BOT", card, control.ActApprove)
 	h.finds("ada", "#support-approvals", "", "Approved by <@U0003> (Finance Director)")
+}
+
+// If Slack refuses to name the members of user groups, the lead is still asked when the account of the only approver is
+// deactivated, because the policy names both by id.
+func TestDeactivatedWithoutUserGroups(t *testing.T) {
+	t.Parallel()
+	tap := new(recordingTransport)
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
+	for _, method := range []string{"usergroups.list", "usergroups.users.list"} {
+		tap.answering(method, func(url.Values) string { return `{"ok":false,"error":"missing_scope"}` })
+	}
+	testDeactivatedWhileItWaits(t, h)
+}
+
+// accountChanges notes the roles whose requests are checked when an account has changed.
+type accountChanges struct {
+	People
+	roles []string
+}
+
+func (c *accountChanges) AccountChanged(_ context.Context, _ string, _ approvers.PersonID, roles []string) error {
+	c.roles = roles
+	return nil
+}
+
+// A person becomes a guest while Slack refuses to name the members of user groups. The person may be in any group, so
+// the requests of each role with a group are checked. If Slack names the members, only the person's roles are checked.
+func TestGuestWithoutUserGroups(t *testing.T) {
+	t.Parallel()
+	tap := new(recordingTransport)
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
+	if err := h.slack.ChangeUser("U0002", workspace.UserChange{Guest: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	changes := &accountChanges{}
+	config := h.bot.Config
+	config.People = changes
+	availability := &Availability{core: &core{Config: config, users: h.bot.users}, replicas: h.bot.Replicas}
+	for answer, inGroup := range map[string]bool{"": false, `{"ok":false,"error":"missing_scope"}`: true} {
+		tap.answering("usergroups.list", nil)
+		if answer != "" {
+			tap.answering("usergroups.list", func(url.Values) string { return answer })
+		}
+		h.bot.users.Forget()
+		if err := availability.accountChanged(t.Context(), store.Inbox{ID: "Ev1"}, event{Type: userChange, User: []byte(`{"id":"U0002"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(changes.roles, "team-lead") || slices.Contains(changes.roles, "support-agent") != inGroup {
+			t.Errorf("with the answer %q, the requests of %v are checked", answer, changes.roles)
+		}
+	}
 }
 
 // The account of the only approver is deactivated, so the card reaches nobody. When the account is active again, the

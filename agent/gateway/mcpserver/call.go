@@ -116,14 +116,23 @@ func onBehalfOf(client approvers.Client, meta mcp.Meta) (string, error) {
 // propose proposes a call. If the workflow finds an earlier identical call, the answer to the earlier call may be on
 // its way to the client. propose then waits until the earlier answer is sent, and proposes the call again. If the
 // earlier answer was delivered, the new proposal creates a new request. If both calls are in one batch, propose does not
-// wait, because the answers to a batch are sent together.
+// wait, because the answers to a batch are sent together. A batch may get its answer to the earlier call during the
+// wait. The time limit of a held call then ends the wait, and the call gets the earlier result.
 func (s *Server) propose(ctx context.Context, x *exchange, call workflow.CallerCall) (id string, again bool, err error) {
 	apart(func() { id, again, err = s.Callers.Propose(ctx, call) })
-	if err != nil || !again || x.hasAnswer(id) {
+	if err != nil || !again {
 		return id, again, err
 	}
+	ended := s.ends.of(id)
+	if x.hasAnswer(id) { // checked after ended is taken, because the answer may be added between the two
+		return id, again, nil
+	}
+	over := time.NewTimer(x.client.Hold)
+	defer over.Stop()
 	select {
-	case <-s.ends.of(id):
+	case <-ended:
+	case <-over.C:
+		return id, again, nil
 	case <-x.gone:
 		return id, again, nil
 	}

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +49,7 @@ func (c *endsDuringPropose) Propose(context.Context, workflow.CallerCall) (strin
 func TestCallIsRepeatedWhileItsAnswerIsSent(t *testing.T) {
 	c := &endsDuringPropose{}
 	s := &Server{Config: Config{Callers: c}}
-	id, again, err := s.propose(t.Context(), &exchange{}, workflow.CallerCall{})
+	id, again, err := s.propose(t.Context(), &exchange{client: approvers.Client{Hold: time.Minute}}, workflow.CallerCall{})
 	if err != nil || id != "req_new" || again || c.proposed != 2 {
 		t.Errorf("the call is %s (repeated: %t, proposed %d times), %v; want the new request", id, again, c.proposed, err)
 	}
@@ -447,7 +449,8 @@ func (repeated) Propose(context.Context, workflow.CallerCall) (string, bool, err
 func TestRepeatedInABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{Config: Config{Callers: repeated{}}, ends: deliveries{by: map[string]*delivery{}}}
-		batch, other := &exchange{out: &answer{}}, &exchange{}
+		client := approvers.Client{Hold: time.Minute}
+		batch, other := &exchange{client: client}, &exchange{client: client}
 		s.answers(batch, "req_1")
 		ended := make(chan string, 2)
 		for name, x := range map[string]*exchange{"batch": batch, "other": other} {
@@ -466,6 +469,61 @@ func TestRepeatedInABatch(t *testing.T) {
 		synctest.Wait()
 		if len(ended) != 1 {
 			t.Error("the call in the other exchange still waits")
+		}
+	})
+}
+
+// A batch makes a call twice. The second call waits while another exchange sends the last state, and meanwhile the
+// batch gets its own answer to the first call. The second call does not wait longer than a held call.
+func TestBatchGetsAnAnswerDuringTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{Config: Config{Callers: repeated{}}, ends: deliveries{by: map[string]*delivery{}}}
+		batch := &exchange{client: approvers.Client{Hold: time.Minute}}
+		s.answers(&exchange{}, "req_1")
+		began := time.Now()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if id, again, err := s.propose(t.Context(), batch, workflow.CallerCall{}); id != "req_1" || !again || err != nil {
+				t.Errorf("%s %t %v", id, again, err)
+			}
+		}()
+		synctest.Wait()
+		s.answers(batch, "req_1")
+		s.ends.end([]string{"req_1"})
+		<-done
+		if waited := time.Since(began); waited != time.Minute {
+			t.Errorf("the second call waited %s", waited)
+		}
+	})
+}
+
+// A batch gets its answer to a call while the batch repeats the call: just before propose asks whether the last state is
+// being sent. The second call does not wait.
+func TestBatchGetsAnAnswerBeforeTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{Config: Config{Callers: repeated{}}, ends: deliveries{by: map[string]*delivery{}}}
+		batch := &exchange{client: approvers.Client{Hold: time.Minute}}
+		began := time.Now()
+		done := make(chan struct{})
+		s.ends.mu.Lock()
+		go func() {
+			defer close(done)
+			if id, again, err := s.propose(t.Context(), batch, workflow.CallerCall{}); id != "req_1" || !again || err != nil {
+				t.Errorf("%s %t %v", id, again, err)
+			}
+		}()
+		for stacks := make([]byte, 1<<20); !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*deliveries).of(")); {
+			runtime.Gosched()
+		}
+		s.ends.by["req_1"] = &delivery{answers: 1, ended: make(chan struct{})} // as the method answers
+		batch.mu.Lock()
+		batch.answered = []string{"req_1"}
+		batch.mu.Unlock()
+		s.ends.mu.Unlock()
+		<-done
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the second call waited %s", waited)
 		}
 	})
 }
