@@ -50,8 +50,8 @@ func (t *tx) EraseTurn(turn store.TurnRecords, limit int) (done bool, err error)
 	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: limit}
 	first, others := turn.FirstMessage()
 	for _, part := range []func() error{
-		func() error { return e.executions(existing(e, executionTable, turn.Executions)) },
-		func() error { return eraseListed(e, requestTable, existing(e, requestTable, turn.Requests)) },
+		func() error { return e.executions(turn.Executions) },
+		func() error { return eraseListed(e, requestTable, turn.Requests) },
 		func() error { return eraseIndexed(e, callTable, callTurn, text(nil, turn.ID)) },
 		func() error { return e.outboxMessages(turn.ID) },
 		func() error { return e.messages(stored.Conversation, others) },
@@ -88,27 +88,14 @@ func (t reader) timerKinds() (kinds []store.TimerKind) {
 }
 
 // some returns the ids that an index lists under a prefix. The result has at most e.left ids.
-func (e *eraser) some(index bucket, prefix []byte) (ids [][]byte) {
+func (e *eraser) some(index bucket, prefix []byte) (ids []string) {
 	for _, id := range e.rows.scan(index, prefix, nil) {
 		if len(ids) >= e.left {
 			break
 		}
-		ids = append(ids, id)
+		ids = append(ids, string(id))
 	}
 	return ids
-}
-
-// existing returns those of some ids whose records are stored. The result has at most e.left ids.
-func existing[T any](e *eraser, table *table[T], ids []string) (stored [][]byte) {
-	for _, id := range ids {
-		if len(stored) >= e.left {
-			break
-		}
-		if found, err := table.find(e.rows, id); err != nil || found.row != nil { // erase reports the error
-			stored = append(stored, []byte(id))
-		}
-	}
-	return stored
 }
 
 // messages deletes messages of a conversation, also damaged ones.
@@ -137,15 +124,17 @@ func eraseIndexed[T any](e *eraser, table *table[T], index bucket, prefix []byte
 	return eraseListed(e, table, e.some(index, prefix))
 }
 
-// eraseListed is like eraseIndexed, for the records with the given ids.
-func eraseListed[T any](e *eraser, table *table[T], ids [][]byte) error {
+// eraseListed is like eraseIndexed, for the records with the given ids. A record may be missing.
+func eraseListed[T any](e *eraser, table *table[T], ids []string) error {
 	for _, id := range ids {
-		id := string(id)
 		if err := e.outboxMessages(id); err != nil || e.left <= 0 {
 			return err
 		}
 		if err := e.timers(id); err != nil {
 			return err
+		}
+		if found, err := table.find(e.rows, id); err == nil && found.row == nil {
+			continue
 		}
 		if err := table.erase(e.rows, id); err != nil {
 			return err
@@ -156,9 +145,9 @@ func eraseListed[T any](e *eraser, table *table[T], ids [][]byte) error {
 }
 
 // executions deletes executions, each after its elicitations and files.
-func (e *eraser) executions(ids [][]byte) error {
+func (e *eraser) executions(ids []string) error {
 	for _, id := range ids {
-		of := text(nil, string(id))
+		of := text(nil, id)
 		if err := eraseIndexed(e, elicitationTable, elicitationExecution, of); err != nil || e.left <= 0 {
 			return err
 		}
@@ -180,7 +169,7 @@ func (e *eraser) files(execution []byte) error {
 func (e *eraser) turns(conversation []byte) error {
 	ids := e.some(turnConversation, conversation)
 	for _, id := range ids {
-		if err := eraseIndexed(e, callTable, callTurn, text(nil, string(id))); err != nil || e.left <= 0 {
+		if err := eraseIndexed(e, callTable, callTurn, text(nil, id)); err != nil || e.left <= 0 {
 			return err
 		}
 	}
@@ -191,7 +180,7 @@ func (e *eraser) turns(conversation []byte) error {
 func (e *eraser) outboxMessages(ref string) error {
 	ids := e.some(outboxRef, text(nil, ref))
 	for _, id := range ids {
-		if err := e.outboxMessage(string(id)); err != nil || e.left <= 0 {
+		if err := e.outboxMessage(id); err != nil || e.left <= 0 {
 			return err
 		}
 	}

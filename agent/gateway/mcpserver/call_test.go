@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -493,36 +491,6 @@ func TestBatchGetsAnAnswerDuringTheWait(t *testing.T) {
 		s.ends.end([]string{"req_1"})
 		<-done
 		if waited := time.Since(began); waited != time.Minute {
-			t.Errorf("the second call waited %s", waited)
-		}
-	})
-}
-
-// A batch gets its answer to a call while the batch repeats the call: just before propose asks whether the last state is
-// being sent. The second call does not wait.
-func TestBatchGetsAnAnswerBeforeTheWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &Server{Config: Config{Callers: repeated{}}, ends: deliveries{by: map[string]*delivery{}}}
-		batch := &exchange{client: approvers.Client{Hold: time.Minute}}
-		began := time.Now()
-		done := make(chan struct{})
-		s.ends.mu.Lock()
-		go func() {
-			defer close(done)
-			if id, again, err := s.propose(t.Context(), batch, workflow.CallerCall{}); id != "req_1" || !again || err != nil {
-				t.Errorf("%s %t %v", id, again, err)
-			}
-		}()
-		for stacks := make([]byte, 1<<20); !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*deliveries).of(")); {
-			runtime.Gosched()
-		}
-		s.ends.by["req_1"] = &delivery{answers: 1, ended: make(chan struct{})} // as the method answers
-		batch.mu.Lock()
-		batch.answered = []string{"req_1"}
-		batch.mu.Unlock()
-		s.ends.mu.Unlock()
-		<-done
-		if waited := time.Since(began); waited != 0 {
 			t.Errorf("the second call waited %s", waited)
 		}
 	})
