@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,9 +140,18 @@ func TestReadyzForeignText(t *testing.T) {
 // have its last result, if this is not too old. A client that waits longer gets the new result.
 func TestReadyzHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		takes := time.Duration(0)
+		var mu sync.Mutex
+		var takes time.Duration
 		var said error
+		set := func(d time.Duration, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			takes, said = d, err
+		}
 		slow := func(ctx context.Context) error {
+			mu.Lock()
+			takes, said := takes, said
+			mu.Unlock()
 			select {
 			case <-ctx.Done():
 				return errors.New("no answer within 5s")
@@ -165,21 +175,21 @@ func TestReadyzHangs(t *testing.T) {
 			}
 		}
 		const none = "the check takes long, and has no recent result"
-		takes = 3 * time.Second
+		set(3*time.Second, nil)
 		asks("", 800*time.Millisecond, http.StatusServiceUnavailable, none)
 		asks("?wait=5", 2200*time.Millisecond, http.StatusOK, "ok") // the same run of the probe
 		time.Sleep(10 * time.Second)
-		takes = time.Hour
+		set(time.Hour, nil)
 		asks("", 800*time.Millisecond, http.StatusOK, "ok (11s ago; the next check takes long)")
 		time.Sleep(5 * time.Second)
 		asks("", 800*time.Millisecond, http.StatusServiceUnavailable, "no answer within 5s (2s ago; the next check takes long)")
 		time.Sleep(10 * time.Second)
-		takes, said = 0, errors.New("the disk is full")
+		set(0, errors.New("the disk is full"))
 		asks("", 0, http.StatusServiceUnavailable, "the disk is full")
-		said = nil
+		set(0, nil)
 		asks("", 0, http.StatusOK, "ok")
 		time.Sleep(2 * resultAge)
-		takes = time.Hour
+		set(time.Hour, nil)
 		asks("", 800*time.Millisecond, http.StatusServiceUnavailable, none)
 		time.Sleep(probeTimeout) // the probes end
 	})
