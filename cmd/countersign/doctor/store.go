@@ -49,15 +49,9 @@ func (d *Doctor) store(ctx context.Context, env config.Env) {
 	db, err := d.OpenStore(ctx, env)
 	if env.Store.Backend == config.Postgres && (err == nil || errors.Is(err, store.ErrLocked)) {
 		what, do, err := d.Excess(ctx, env)
-		switch {
-		case err != nil:
-			d.fail(cli.Code(err), err.Error(), "")
-		case what != "":
-			d.warn(what, do)
-		default:
-			d.ok("the database's role may do what the bot needs, and no more")
-		}
-		d.databaseClock(ctx, env)
+		d.found(what, do, err, "the database's role may do what the bot needs, and no more")
+		what, do, err = d.Clock(ctx, env)
+		d.found(what, do, err, "this machine's clock and the database's agree")
 	}
 	switch {
 	case errors.Is(err, store.ErrLocked):
@@ -111,16 +105,15 @@ func (d *Doctor) owner(store settings.Installation) {
 	}
 }
 
-// databaseClock compares this machine's clock with the database's.
-func (d *Doctor) databaseClock(ctx context.Context, env config.Env) {
-	what, do, err := d.Clock(ctx, env)
+// found reports the result of a check: its error, or a problem with what to do, or else that all is well.
+func (d *Doctor) found(what, do string, err error, well string) {
 	switch {
 	case err != nil:
 		d.fail(cli.Code(err), err.Error(), "")
 	case what != "":
 		d.warn(what, do)
 	default:
-		d.ok("this machine's clock and the database's agree")
+		d.ok("%s", well)
 	}
 }
 
