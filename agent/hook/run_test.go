@@ -305,6 +305,15 @@ func TestReportComesLater(t *testing.T) {
 	}
 }
 
+// TestRanAsOlderVersions compares the fingerprint of compact arguments with the fingerprint that older versions made. So a
+// bot can continue the requests of a bot of another version.
+func TestRanAsOlderVersions(t *testing.T) {
+	const args = `{"command":"cat <a> && echo é","n":10,"wait":true}`
+	if got, want := ranAs("shell", json.RawMessage(args)), fingerprint("shell", args); got != want {
+		t.Errorf("the fingerprint is %s, want %s", got, want)
+	}
+}
+
 // TestRewrittenEdit reports the outcome of a call that an approver has changed. The agent reports the same arguments in
 // other bytes than the approver wrote. Without ids, the hook recognizes the call by the arguments.
 func TestRewrittenEdit(t *testing.T) {

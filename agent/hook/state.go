@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -90,11 +91,12 @@ func fingerprint(parts ...string) string {
 }
 
 // ranAs returns the fingerprint by which the event after a call finds the call's record. Equal JSON values have the same
-// fingerprint, because an agent may write the arguments in other bytes than an approver.
+// fingerprint, because an agent may write the arguments in other bytes than an approver. Version 0.1.0 made the
+// fingerprint from the exact bytes, which are the same here for compact arguments with sorted names.
 func ranAs(tool string, args json.RawMessage) string {
 	var value any
 	if json.Unmarshal(args, &value) == nil {
-		args = encode(value)
+		args = bytes.TrimSpace(encode(value))
 	}
 	return fingerprint(tool, string(args))
 }
