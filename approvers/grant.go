@@ -239,14 +239,8 @@ type Allowance struct {
 // and conversation, within the policy's terms and the approver's authority. Allow does not approve the request;
 // Approve does that.
 func (r Request) Allow(in DecisionContext, m Action, a Allowance) (Grant, *Denied) {
-	if denied := r.ready(m); denied != nil {
-		return Grant{}, denied
-	}
-	role, denied := r.Authority(in.Policy, m.Who)
+	role, denied := decider(r, in, m)
 	if denied != nil {
-		return Grant{}, denied
-	}
-	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
 		return Grant{}, denied
 	}
 	if r.MustReveal(in.Policy, m.Who.ID) {

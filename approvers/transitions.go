@@ -151,6 +151,19 @@ func (r Request) MayDecide(in DecisionContext, m Action) *Denied {
 	return denied
 }
 
+// decider returns the role with which a person may decide about the request, if the person's card shows the current
+// stage.
+func decider(r Request, in DecisionContext, m Action) (Role, *Denied) {
+	if denied := r.ready(m); denied != nil {
+		return Role{}, denied
+	}
+	role, denied := r.Authority(in.Policy, m.Who)
+	if denied != nil {
+		return Role{}, denied
+	}
+	return role, Outdated(r, in.Policy, m.Stage)
+}
+
 // Approve counts a person's approval. When the stage has its quorum, the next stage starts. After the last stage, the
 // request is approved.
 func (r Request) Approve(in DecisionContext, m Action) (Request, []Event, *Denied) {
@@ -255,14 +268,8 @@ func (m Action) decision(kind DecisionKind, role Role, r Request, now time.Time)
 // approved may also reject a pending request. There is one exception: if a stage needs several rejections, people who
 // approved an earlier stage can't reject at this stage.
 func (r Request) Reject(in DecisionContext, m Action) (Request, []Event, *Denied) {
-	if denied := r.ready(m); denied != nil {
-		return r, nil, denied
-	}
-	role, denied := r.Authority(in.Policy, m.Who)
+	role, denied := decider(r, in, m)
 	if denied != nil {
-		return r, nil, denied
-	}
-	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
 		return r, nil, denied
 	}
 	if m.Reason == "" {
@@ -320,14 +327,8 @@ type Edited struct {
 // stage and saw all arguments. If the approval needs a typed value, the editor must also have typed the value. If the
 // edited call is critical, the tool preview must not be pending.
 func (r Request) Modify(in DecisionContext, m Action, e Edited) (Request, []Event, *Denied) {
-	if denied := r.ready(m); denied != nil {
-		return r, nil, denied
-	}
-	role, denied := r.Authority(in.Policy, m.Who)
+	role, denied := decider(r, in, m)
 	if denied != nil {
-		return r, nil, denied
-	}
-	if denied := Outdated(r, in.Policy, m.Stage); denied != nil {
 		return r, nil, denied
 	}
 	if !r.Facts.Editable() {

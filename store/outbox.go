@@ -155,8 +155,8 @@ func (s OutboxMessage) MayUse(l Leftover) bool {
 }
 
 // ToDelete returns the ts of those Slack messages of a leftover that must be deleted. These are the messages that the
-// outbox message does not use. If the outbox message has no record of its further Slack messages, it may use those of
-// the leftover.
+// outbox message does not use. If the outbox message has no record of its further Slack messages, it may use those of a
+// late post.
 func (s OutboxMessage) ToDelete(l Leftover) []string {
 	all := append([]string{l.TS}, l.Parts...)
 	switch {
@@ -164,7 +164,7 @@ func (s OutboxMessage) ToDelete(l Leftover) []string {
 		return nil
 	case s.TS == "" || s.Channel != l.Channel:
 		return all
-	case len(s.Parts) == 0:
+	case l.Late && len(s.Parts) == 0:
 		all = all[:1]
 	}
 	return slices.DeleteFunc(all, func(ts string) bool { return ts == s.TS || slices.Contains(s.Parts, ts) })

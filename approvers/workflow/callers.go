@@ -857,83 +857,46 @@ func (w *Callers) PublishReceiptKey(ctx context.Context, id string, public []byt
 	})
 }
 
-// callersWaiting has the callers that wait in this process for changes of their requests. The outer keys of the map are
-// the ids of the calls. The inner keys are the channels of the callers that wait. The value for a channel is the client
-// whose connection holds the call (see Hold), or nil. A caller reads the request after each wake-up, so a wake-up
-// without a change does no harm.
-type callersWaiting struct {
+// mostWriting limits the transactions of one client that run or wait for the store at the same time. The store runs one
+// transaction after the other, so a client with many calls would otherwise delay everybody else's transactions.
+const mostWriting = 8
+
+// callersWriting has the slots of each client for transactions.
+type callersWriting struct {
 	mu sync.Mutex
-	by map[string]map[chan struct{}]*approvers.Client
+	of map[string]chan struct{}
 }
 
-// Watch returns a channel that gets a value after changes of a request. One value may stand for several changes, or for
-// none. To end the watch, the function that called Watch must call stop.
-func (w *Callers) Watch(id string) (changed <-chan struct{}, stop func()) {
-	return w.waiting.add(id, nil)
-}
-
-// Hold is like Watch, for a connection on which the client waits for the result of its request. If this process handles
-// an approval during the watch, the transaction of the decision starts the call, so Start need not be called. The
-// function that calls Hold must have checked that the request belongs to the client.
-func (w *Callers) Hold(client approvers.Client, id string) (changed <-chan struct{}, stop func()) {
-	return w.waiting.add(id, &client)
-}
-
-func (x *callersWaiting) add(id string, client *approvers.Client) (changed <-chan struct{}, stop func()) {
-	c := make(chan struct{}, 1)
+// begin waits for a slot of a client, and occupies the slot until end is called.
+func (x *callersWriting) begin(ctx context.Context, client string) (end func(), err error) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.by == nil {
-		x.by = map[string]map[chan struct{}]*approvers.Client{}
+	if x.of == nil {
+		x.of = map[string]chan struct{}{}
 	}
-	if x.by[id] == nil {
-		x.by[id] = map[chan struct{}]*approvers.Client{}
+	if x.of[client] == nil {
+		x.of[client] = make(chan struct{}, mostWriting)
 	}
-	x.by[id][c] = client
-	return c, func() {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		delete(x.by[id], c)
-		if len(x.by[id]) == 0 {
-			delete(x.by, id)
-		}
+	slots := x.of[client]
+	x.mu.Unlock()
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
-// holders returns the clients whose connections hold a call.
-func (x *callersWaiting) holders(id string) (clients []approvers.Client) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, c := range x.by[id] {
-		if c != nil {
-			clients = append(clients, *c)
-		}
-	}
-	return clients
+// change is like update, for a change by a client. The client's other changes may have to end first.
+func (w *Callers) change(ctx context.Context, client approvers.Client, what string, fn func(*tx) error) error {
+	return w.changeBy(ctx, client, what, w.update, fn)
 }
 
-// wake wakes the callers that wait for a request.
-func (x *callersWaiting) wake(id string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for c := range x.by[id] {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+// changeBy is change with core.record in place of core.update.
+func (w *Callers) changeBy(ctx context.Context, client approvers.Client, what string, update func(context.Context, string, func(*tx) error) error, fn func(*tx) error) error {
+	end, err := w.writing.begin(ctx, client.Name)
+	if err != nil {
+		return err
 	}
-}
-
-// wakeAll wakes all callers that wait.
-func (x *callersWaiting) wakeAll() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, waiting := range x.by {
-		for c := range waiting {
-			select {
-			case c <- struct{}{}:
-			default:
-			}
-		}
-	}
+	defer end()
+	return update(ctx, what, fn)
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -131,20 +132,30 @@ func TestLeftoversOfOneMessage(t *testing.T) {
 }
 
 // If Slack does not let the bot change an answer that has several Slack messages, the bot posts all of them again, and
-// deletes all old ones. The first old one is deleted when the new ones are posted.
+// deletes all old ones, also if the new answer has only one message. The first old one is deleted when the new ones are
+// posted.
 func TestReplacedAnswerOfSeveralMessages(t *testing.T) {
-	h := newHarness(t)
-	answer := h.only(h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`).ID, store.OutboxCard)
-	answer.Channel, answer.TS, answer.Parts = "C", "1.0", []string{"1.1", "1.2"}
-	h.ok(h.Outbox.Delivered(h.ctx(), answer, h.posted(answer)))
-	h.ok(h.Outbox.Replace(h.ctx(), h.message(answer.ID)))
-	if got := h.message(answer.ID); got.ReplacedTS != "1.0" || len(got.Parts) != 0 || got.State != store.OutboxWanted {
-		t.Errorf("the answer is %+v", got)
+	for _, posted := range []bool{false, true} {
+		t.Run(fmt.Sprint("posted ", posted), func(t *testing.T) {
+			h := newHarness(t)
+			answer := h.only(h.requestIn(h.say(alice, "one").Turn, `issue_refund {"amount":1}`).ID, store.OutboxCard)
+			answer.Channel, answer.TS, answer.Parts = "C", "1.0", []string{"1.1", "1.2"}
+			h.ok(h.Outbox.Delivered(h.ctx(), answer, h.posted(answer)))
+			h.ok(h.Outbox.Replace(h.ctx(), h.message(answer.ID)))
+			got := h.message(answer.ID)
+			if got.ReplacedTS != "1.0" || len(got.Parts) != 0 || got.State != store.OutboxWanted {
+				t.Errorf("the answer is %+v", got)
+			}
+			if posted {
+				got.Channel, got.TS = "C", "2.0"
+				h.ok(h.Outbox.Delivered(h.ctx(), got, h.posted(got)))
+			}
+			if n := h.tryLeftovers(answer.ID, ""); n != 2 {
+				t.Errorf("%d further messages are deleted", n)
+			}
+			h.invariants()
+		})
 	}
-	if n := h.tryLeftovers(answer.ID, ""); n != 2 {
-		t.Errorf("%d further messages are deleted", n)
-	}
-	h.invariants()
 }
 
 // takenOver is the store of a replica that has lost every claim.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,8 +13,6 @@ import (
 
 	"countersign/cmd/countersign/cli"
 	"countersign/internal/testkit"
-	"countersign/internal/testkit/pgserver"
-	"countersign/store/postgres"
 )
 
 // Two replicas work on a database that loses its newest signed head, as after a failover to a standby that lacked it.
@@ -25,23 +22,11 @@ import (
 func TestReplicasOfRewoundDatabase(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	server := pgserver.New(t, "fsync=off")
-	p := openProcessHarness(t)
-	var replicas [2]*processHarness
-	var bots [2]*program
-	for i := range replicas {
-		replicas[i] = p.replicaOf(server.URL("postgres"), filepath.Join(p.dir, "key"))
-		bots[i], _ = replicas[i].serve()
-	}
-	db, err := postgres.Open(t.Context(), server.URL("postgres"), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	sealer := sealingBot(t, server.URL("postgres"), bots[:])
-	sam := p.watcher("sam")
+	pair := openSealingPair(t)
+	server, replicas, bots := pair.server, pair.replicas, pair.bots
+	sam := pair.watcher("sam")
 	sam.sees("#support", sam.says("#support", "", "@Countersign where is ORD-123?"), "ORD-123")
-	replicas[sealer].awaitHeads(db, 0)
+	replicas[pair.sealer].awaitHeads(pair.db, 0)
 	awaitBeats(t, server.URL("postgres"))
 	if err := server.SQL("postgres", "DELETE FROM countersign.audit_heads WHERE number = (SELECT max(number) FROM countersign.audit_heads)"); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,33 @@ import (
 	"countersign/store/postgres"
 )
 
+// sealingPair has two bots with the same signing key, which work on one database, each in its own directory. One of
+// them signs the history.
+type sealingPair struct {
+	*processHarness
+	server   *pgserver.Server
+	db       store.Store
+	replicas [2]*processHarness
+	bots     [2]*program
+	sealer   int // the index of the bot that signs the history
+}
+
+func openSealingPair(t *testing.T) *sealingPair {
+	t.Helper()
+	x := &sealingPair{server: pgserver.New(t, "fsync=off"), processHarness: openProcessHarness(t)}
+	for i := range x.replicas {
+		x.replicas[i] = x.replicaOf(x.server.URL("postgres"), filepath.Join(x.dir, "key"))
+		x.bots[i], _ = x.replicas[i].serve()
+	}
+	db, err := postgres.Open(t.Context(), x.server.URL("postgres"), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	x.db, x.sealer = db, sealingBot(t, x.server.URL("postgres"), x.bots[:])
+	return x
+}
+
 // Two bots with the same signing key work on one database, each in its own directory. One of them signs the history.
 // When it is killed with SIGKILL, the other bot signs, and adds the heads of both bots to its own heads file. The
 // killed bot starts again and takes over when the other bot ends. It then adds the heads that its file lacks. The whole
@@ -30,21 +57,9 @@ import (
 func TestAnotherReplicaSeals(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
-	server := pgserver.New(t, "fsync=off")
-	p := openProcessHarness(t)
-	var replicas [2]*processHarness
-	var bots [2]*program
-	for i := range replicas {
-		replicas[i] = p.replicaOf(server.URL("postgres"), filepath.Join(p.dir, "key"))
-		bots[i], _ = replicas[i].serve()
-	}
-	db, err := postgres.Open(t.Context(), server.URL("postgres"), postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	sam := p.watcher("sam")
-	sealer := sealingBot(t, server.URL("postgres"), bots[:])
+	pair := openSealingPair(t)
+	replicas, bots, db, sealer := pair.replicas, pair.bots, pair.db, pair.sealer
+	sam := pair.watcher("sam")
 	other := 1 - sealer
 	asks := func(order string) {
 		t.Helper()

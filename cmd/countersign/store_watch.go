@@ -191,6 +191,6 @@ func repaired(s store.Store) func(context.Context) error {
 		if len(mended) == 0 {
 			return nil
 		}
-		return fmt.Errorf("the store was damaged, and was repaired: %s. Look at the disk below it", openstore.FirstRows(mended))
+		return fmt.Errorf("the store was damaged, and was repaired: %s. Find the cause: usually a faulty disk, or somebody who changed rows", openstore.FirstRows(mended))
 	}
 }

@@ -2,21 +2,14 @@ package bolt
 
 import (
 	"errors"
-	"fmt"
 
 	"countersign/store"
 )
 
 // EraseConversation removes the conversation's own row last, so an interrupted erasure can be repeated.
 func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
-	c, err := t.Conversation(id)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return true, nil
-	case err != nil:
-		return false, err
-	case c.Turn != "":
-		return false, fmt.Errorf("conversation %q has a current turn, %q: %w", id, c.Turn, store.ErrConflict)
+	if err := store.ErasableConversation(t, id); err != nil {
+		return errors.Is(err, store.ErrNotFound), store.IgnoreNotFound(err)
 	}
 	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: limit}
 	of := text(nil, id)
@@ -37,15 +30,9 @@ func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
 
 // EraseTurn removes the first message and the turn's own row last, so an interrupted erasure can be repeated.
 func (t *tx) EraseTurn(turn store.TurnRecords, limit int) (done bool, err error) {
-	stored, err := t.Turn(turn.ID)
+	stored, err := store.ErasableTurn(t, turn.ID)
 	if err != nil {
 		return errors.Is(err, store.ErrNotFound), store.IgnoreNotFound(err)
-	}
-	switch c, err := t.Conversation(stored.Conversation); {
-	case store.IgnoreNotFound(err) != nil:
-		return false, err
-	case c.Turn == turn.ID:
-		return false, fmt.Errorf("turn %q is the current turn of conversation %q: %w", turn.ID, c.ID, store.ErrConflict)
 	}
 	e := &eraser{rows: t.rows, kinds: t.timerKinds(), left: limit}
 	first, others := turn.FirstMessage()

@@ -2,12 +2,13 @@ package bolt
 
 import (
 	"encoding/binary"
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"go.etcd.io/bbolt"
+
+	"countersign/store"
 )
 
 // text appends a text part; see the package documentation for the encoding. U+FFFD replaces invalid UTF-8, as in the
@@ -70,18 +71,8 @@ func beyond(prefix []byte) []byte {
 	return k
 }
 
-// keyable returns an error if a string is not allowed in a key: if the string is empty, invalid UTF-8 or too long.
-func keyable(what, s string) error {
-	switch {
-	case s == "":
-		return fmt.Errorf("store: a %s must not be empty", what)
-	case !utf8.ValidString(s):
-		return fmt.Errorf("store: the %s %q is not valid UTF-8", what, s)
-	case len(s) > maxKeyPart:
-		return fmt.Errorf("store: the %s %.40q… has %d bytes; the most is %d", what, s, len(s), maxKeyPart)
-	}
-	return nil
-}
+// keyable returns an error if a string is not allowed in a key.
+func keyable(what, s string) error { return store.CheckKey(what, s, maxKeyPart) }
 
 // maxKeyPart is the maximum length of a part of a key. The limit keeps a key of several fully escaped parts below
 // bbolt's limit.

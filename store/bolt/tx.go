@@ -93,25 +93,16 @@ func (t *table[T]) every(r *rows) ([]T, error) {
 
 // all reads the records whose ids an index scan yields, up to a limit.
 func (t *table[T]) all(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
-	var out []T
-	for _, id := range found {
-		if len(out) >= limit {
-			break
-		}
-		rec, err := t.read(r, string(id))
-		if errors.Is(err, store.ErrNotFound) {
-			err = r.missing(t.in, id)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, rec)
-	}
-	return out, nil
+	return t.listed(r, found, limit, func(error) bool { return false })
 }
 
 // readable is like all, but reports unreadable records and skips them.
 func (t *table[T]) readable(r *rows, found iter.Seq2[[]byte, []byte], limit int) ([]T, error) {
+	return t.listed(r, found, limit, func(err error) bool { return errors.Is(err, store.ErrDamaged) })
+}
+
+// listed is like all, but skips the records for whose errors the function skip returns true.
+func (t *table[T]) listed(r *rows, found iter.Seq2[[]byte, []byte], limit int, skip func(error) bool) ([]T, error) {
 	var out []T
 	for _, id := range found {
 		if len(out) >= limit {
@@ -121,13 +112,12 @@ func (t *table[T]) readable(r *rows, found iter.Seq2[[]byte, []byte], limit int)
 		if errors.Is(err, store.ErrNotFound) {
 			err = r.missing(t.in, id)
 		}
-		if errors.Is(err, store.ErrDamaged) {
-			continue
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			out = append(out, rec)
+		case !skip(err):
 			return nil, err
 		}
-		out = append(out, rec)
 	}
 	return out, nil
 }

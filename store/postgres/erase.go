@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"countersign/store"
@@ -20,14 +19,8 @@ UNION ALL SELECT e.id FROM elicitations e JOIN executions x ON x.id = e.executio
 // EraseConversation deletes a record's subordinate records before the record itself. The conversation's own row is
 // deleted last, so an interrupted erasure can be repeated.
 func (t *tx) EraseConversation(id string, limit int) (done bool, err error) {
-	c, err := t.Conversation(id)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return true, nil
-	case err != nil:
-		return false, err
-	case c.Turn != "":
-		return false, fmt.Errorf("conversation %q has a current turn, %q: %w", id, c.Turn, store.ErrConflict)
+	if err := store.ErasableConversation(t, id); err != nil {
+		return errors.Is(err, store.ErrNotFound), store.IgnoreNotFound(err)
 	}
 	if limit <= 0 {
 		return false, nil
@@ -61,15 +54,9 @@ UNION ALL SELECT id FROM elicitations WHERE execution = ANY($2)`
 
 // EraseTurn deletes the first message and the turn's own row last, so an interrupted erasure can be repeated.
 func (t *tx) EraseTurn(turn store.TurnRecords, limit int) (done bool, err error) {
-	stored, err := t.Turn(turn.ID)
+	stored, err := store.ErasableTurn(t, turn.ID)
 	if err != nil {
 		return errors.Is(err, store.ErrNotFound), store.IgnoreNotFound(err)
-	}
-	switch c, err := t.Conversation(stored.Conversation); {
-	case store.IgnoreNotFound(err) != nil:
-		return false, err
-	case c.Turn == turn.ID:
-		return false, fmt.Errorf("turn %q is the current turn of conversation %q: %w", turn.ID, c.ID, store.ErrConflict)
 	}
 	executions, requests := texts(turn.Executions), texts(turn.Requests)
 	refs, err := t.run.returning(turnRefs, text(turn.ID), executions)

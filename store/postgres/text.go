@@ -1,11 +1,12 @@
 package postgres
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"countersign/store"
 )
 
 // PostgreSQL's type text can't store the byte 00. In a column, the byte 00 is stored as 01 01, and the byte 01 is
@@ -39,17 +40,7 @@ func readText(s string) string {
 const maxKey = 1200
 
 // keyable returns an error if a string can't be an id.
-func keyable(what, s string) error {
-	switch {
-	case s == "":
-		return fmt.Errorf("store: a %s must not be empty", what)
-	case !utf8.ValidString(s):
-		return fmt.Errorf("store: the %s %q is not valid UTF-8", what, s)
-	case len(s) > maxKey:
-		return fmt.Errorf("store: the %s %.40q… has %d bytes; the most is %d", what, s, len(s), maxKey)
-	}
-	return nil
-}
+func keyable(what, s string) error { return store.CheckKey(what, s, maxKey) }
 
 // moment returns a time in UTC with the precision of every backend: microseconds.
 func moment(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -84,7 +84,7 @@ func problemOver(p settings.Problem) *block.RichText {
 
 // checkWords says what the checks of /readyz mean: now, and after the problem has ended.
 var checkWords = map[string]struct{ now, over, do string }{
-	"rows":                     {"The store has damaged rows", "the store had damaged rows", "Look at the disk below the store"},
+	"rows":                     {"The store has damaged rows", "the store had damaged rows", "Find the cause: usually a faulty disk, or somebody who changed rows"},
 	"model":                    {"The model can't be used", "the model could not be used", "Until it can, the agents give no answers"},
 	"seal":                     {"The history is not sealed", "the history was not sealed", "Calls still run, but the last records are not protected against a change of the store"},
 	"heads":                    {"Signed heads of the history are not copied", "signed heads of the history were not copied", "Correct the place that the reason names"},
@@ -109,7 +109,7 @@ func setAside(p settings.Problem) *block.RichText {
 	line := block.Say("⚠️ ")
 	if p.Kind == settings.ProblemRecord {
 		return line.Strong("A damaged record was set aside").Say(" at ").At(p.Since, block.DayTime).Say(": ").Code(block.Name(p.First)).Reason(p.Why, block.MaxNote).
-			Say(" Requests, runs and turns that it belonged to have ended. Look at the disk below the store. The log and the records damaged of the history name all such records.")
+			Say(" Requests, runs and turns that it belonged to have ended. Find the cause: usually a faulty disk, or somebody who changed rows. The log and the records damaged of the history name all such records.")
 	}
 	return line.Strong("A delivery from Slack was set aside").Say(" at ").At(p.Since, block.DayTime).Say(": ").Code(block.Name(p.First)).Reason(p.Why, block.MaxNote).
 		Say(" The person may have to send the message or click again. The log names all such deliveries, and says more.")

@@ -49,7 +49,7 @@ func (d *Doctor) slack(ctx context.Context, env config.Env, policy *approvers.Po
 	}
 	d.app = settings.Installation{Team: in.TeamID, Enterprise: in.Enterprise, App: in.ID}
 	d.ok("answers in %s: %s is in %s (%s)%s", in.Took.Round(time.Millisecond), in.User, in.Team, in.TeamID, appNamed(app))
-	d.clock(in, env.Transport, policy)
+	d.clock(in, env, policy)
 	d.scopes(in, app, policy)
 	if env.Transport == config.HTTPMode {
 		d.requests(ctx, env, app)
@@ -135,7 +135,10 @@ func (d *Doctor) unanswered(err error, what, do string) {
 	}
 }
 
-func (d *Doctor) clock(in installation.App, transport config.Transport, policy *approvers.Policy) {
+// clock compares this machine's clock with Slack's. With a database, the bot uses the database's time, but still compares
+// the times of Slack's requests with this machine's clock.
+func (d *Doctor) clock(in installation.App, env config.Env, policy *approvers.Policy) {
+	database := env.Store.Backend == config.Postgres
 	skew := in.Skew.Round(time.Second)
 	where := "ahead of"
 	if skew < 0 {
@@ -144,10 +147,12 @@ func (d *Doctor) clock(in installation.App, transport config.Transport, policy *
 	what := fmt.Sprintf("this machine's clock is %s %s Slack's", skew.Abs(), where)
 	switch {
 	case !in.Dated:
-	case skew.Abs() >= badSkew && transport == config.HTTPMode:
+	case skew.Abs() >= badSkew && env.Transport == config.HTTPMode:
 		d.fail(cli.ExitNo, what+": the bot refuses Slack's requests as too old", "set the clock, such as with NTP")
-	case skew.Abs() >= badSkew && policy != nil && slices.ContainsFunc(policy.Clients, func(c approvers.Client) bool { return c.Webhook != nil }):
+	case skew.Abs() >= badSkew && !database && policy != nil && slices.ContainsFunc(policy.Clients, func(c approvers.Client) bool { return c.Webhook != nil }):
 		d.fail(cli.ExitNo, what+": receivers of webhooks refuse messages with such a time", "set the clock, such as with NTP")
+	case skew.Abs() >= oddSkew && database:
+		d.warn(what, "set the clock, such as with NTP: over HTTP, the bot refuses Slack's requests if this clock is wrong by five minutes")
 	case skew.Abs() >= oddSkew:
 		d.warn(what, "set the clock, such as with NTP: deadlines and the history use this clock")
 	default:

@@ -134,11 +134,7 @@ func (a *assistant) setSuggestedPrompts(c *call) (object, *apiError) {
 func (a *assistant) startThread(p *personCall) (object, *apiError) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	u, viewed, failed := a.lookingAt(p)
-	if failed != nil {
-		return nil, failed
-	}
-	ch, failed := a.channels.dmFor(u, a.botUser)
+	u, ch, viewed, failed := a.lookingAt(p)
 	if failed != nil {
 		return nil, failed
 	}
@@ -155,11 +151,7 @@ func (a *assistant) startThread(p *personCall) (object, *apiError) {
 func (a *assistant) look(p *personCall) (object, *apiError) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	u, viewed, failed := a.lookingAt(p)
-	if failed != nil {
-		return nil, failed
-	}
-	ch, failed := a.channels.dmFor(u, a.botUser)
+	u, ch, viewed, failed := a.lookingAt(p)
 	if failed != nil {
 		return nil, failed
 	}
@@ -179,15 +171,19 @@ func (a *assistant) look(p *personCall) (object, *apiError) {
 	return object{}, nil
 }
 
-// lookingAt returns the person and the channel that the person views. If the person views no channel, the channel is
-// nil.
-func (a *assistant) lookingAt(p *personCall) (*user, *channel, *apiError) {
-	u, failed := a.accounts.me(p)
-	if failed != nil || p.text("context") == "" {
-		return u, nil, failed
+// lookingAt returns the person, the person's conversation with the app, and the channel that the person views. If the
+// person views no channel, viewed is nil.
+func (a *assistant) lookingAt(p *personCall) (u *user, dm, viewed *channel, failed *apiError) {
+	if u, failed = a.accounts.me(p); failed != nil {
+		return nil, nil, nil, failed
 	}
-	viewed, failed := a.channels.channelFor(u, p.text("context"))
-	return u, viewed, failed
+	if p.text("context") != "" {
+		if viewed, failed = a.channels.channelFor(u, p.text("context")); failed != nil {
+			return nil, nil, nil, failed
+		}
+	}
+	dm, failed = a.channels.dmFor(u, a.botUser)
+	return u, dm, viewed, failed
 }
 
 func (a *assistant) threadEvent(kind string, u *user, ch *channel, thread string, viewed *channel) object {
