@@ -168,6 +168,7 @@ func TestRareEventsBeginAtZero(t *testing.T) {
 		return &approvers.Policy{
 			Tools:     []approvers.ToolPolicy{{Name: "issue_refund"}, {Name: "deploy"}},
 			Approvers: []approvers.Role{{Name: "team-lead", CanApprove: []string{"deploy"}}, {Name: "director", CanApprove: []string{"*"}}},
+			Agents:    []approvers.Agent{{Name: "support"}},
 			Clients:   []approvers.Client{{Name: "ci", Webhook: &approvers.Webhook{}}, {Name: "silent"}},
 		}
 	})
@@ -180,6 +181,7 @@ func TestRareEventsBeginAtZero(t *testing.T) {
 		`countersign_requests_unanswered_total{role="team-lead",tool="deploy"} 0`,
 		`countersign_requests_unanswered_total{role="director",tool="other"} 0`,
 		`countersign_webhook_deliveries_total{client="ci",outcome="failed"} 0`,
+		`countersign_model_calls_total{agent="support",outcome="no_credit"} 0`,
 	)
 	for _, l := range lines {
 		if strings.Contains(l, `role="team-lead",tool="issue_refund"`) || strings.Contains(l, "silent") {

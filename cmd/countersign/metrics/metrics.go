@@ -178,6 +178,11 @@ func (m *Metrics) beginAtZero() {
 			}
 		}
 	}
+	for _, a := range p.Agents {
+		for _, outcome := range agent.ModelOutcomes() {
+			m.models.WithLabelValues(a.Name, outcome)
+		}
+	}
 	for _, c := range p.Clients {
 		for _, outcome := range []string{"delivered", "failed", "dropped"} {
 			if c.Webhook != nil {
@@ -261,7 +266,7 @@ func (m *Metrics) waited(e workflow.Event, state string, observe func(prometheus
 // CountModel counts one call to the model.
 func (m *Metrics) CountModel(c agent.ModelCall) {
 	m.models.WithLabelValues(c.Agent, c.Outcome).Inc()
-	if c.Outcome == "answered" {
+	if c.Outcome == agent.ModelAnswered {
 		m.modelTook.WithLabelValues(c.Agent).Observe(c.Took.Seconds())
 		m.tokens.WithLabelValues(c.Agent, "input").Add(float64(c.In))
 		m.tokens.WithLabelValues(c.Agent, "output").Add(float64(c.Out))
