@@ -205,6 +205,7 @@ func (s setup) probes(p parts) []probe {
 		{name: "pins", ready: s.policies.Pinned, notice: true},
 		{name: "servers", ready: s.tools.Reachable, notice: true},
 		{name: "running", ready: reportPause(p.workflow), notice: true},
+		{name: "channels", ready: reportLostChannels(p.workflow), notice: true},
 		{name: "cards", ready: reportUnreached(p.workflow), notice: true},
 		{name: "messages", ready: reportUndelivered(p.workflow), notice: true},
 		{name: "webhooks", ready: reportWebhooks(p.workflow), notice: true},

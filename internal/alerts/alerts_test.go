@@ -104,6 +104,7 @@ var cases = map[string]struct {
 		fires: "  countersign_slack_up 1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"10\"} 0+1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"60\"} 0+2x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"+Inf\"} 0+2x100", after: 6,
 		quiet: "  countersign_slack_up 0x4 1x10\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"10\"} 0+1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"60\"} 0+2x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"+Inf\"} 0+2x100",
 	},
+	"CountersignChannelLost":         {fires: "  countersign_channels_lost 0 2x100", after: 6, quiet: "  countersign_channels_lost 0 1 1 1 0x50"},
 	"CountersignMessagesUndelivered": {fires: `  countersign_messages_undelivered{kind="refused"} 1x100`, after: 15, quiet: `  countersign_messages_undelivered{kind="refused"} 0x100`, summary: "refused"},
 	"CountersignModelFails": {
 		fires: "  countersign_model_calls_total{agent=\"a\",outcome=\"unavailable\"} 0+2x100\n  countersign_model_calls_total{agent=\"a\",outcome=\"answered\"} 0+1x100", after: 6,
