@@ -135,6 +135,7 @@ func (s setup) assemble() parts {
 	m.WatchDisk(wf)
 	m.WatchDamage(s.store)
 	m.WatchStall(s.store)
+	m.WatchStore(func(ctx context.Context) error { return takesWrites(ctx, wf) })
 	m.WatchTools(s.tools)
 	m.WatchPolicies(s.policies)
 	var mcp atomic.Pointer[mcpserver.Server]

@@ -65,7 +65,7 @@ type Metrics struct {
 // New returns the metrics of a bot with the store s. The function policy returns the policy in force.
 func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	m := &Metrics{
-		policy: policy, registry: prometheus.NewRegistry(), stored: storeReads{registry: prometheus.NewRegistry()},
+		policy: policy, registry: prometheus.NewRegistry(), stored: storeReads{store: s, registry: prometheus.NewRegistry()},
 		retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "countersign_decision_seconds", Help: "Time from when a card was shown to the decision on it.",
@@ -555,6 +555,20 @@ func (m *Metrics) WatchDisk(wf *workflow.Workflow) {
 		Name: "countersign_disk_full", Help: "1 while the disk below the store is full: nothing is decided and nothing runs.",
 	}, func() float64 {
 		if wf.Full().IsZero() {
+			return 0
+		}
+		return 1
+	}))
+}
+
+// WatchStore adds a metric that says whether the store works. The function check is the check of /readyz.
+func (m *Metrics) WatchStore(check func(context.Context) error) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_store_up", Help: "1 while the store can be read and takes writes. Otherwise nothing is decided and nothing runs.",
+	}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), readFor)
+		defer cancel()
+		if check(ctx) != nil {
 			return 0
 		}
 		return 1
