@@ -84,7 +84,7 @@ type Config struct {
 // ModelCall is the report on one finished model call.
 type ModelCall struct {
 	Agent   string
-	Outcome string // "answered", "interrupted", or the reason for the failure (a value of causeNames)
+	Outcome string // one of ModelOutcomes
 	Took    time.Duration
 	In, Out int // input and output tokens, as the endpoint counted them, or an estimate; 0 if there was no answer
 }

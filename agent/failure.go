@@ -31,6 +31,11 @@ const (
 	causeSteps                 // the turn used all its steps and got no answer
 )
 
+// ofConversation reports whether a failure concerns only one conversation. The operator has nothing to repair.
+func (c cause) ofConversation() bool {
+	return c == causeFilter || c == causeRoom || c == causeLong || c == causeSteps
+}
+
 // sentences has the texts that people in Slack read when a turn stops. Each text says what to do next.
 var sentences = map[cause]string{
 	causeDown:     "The language model did not answer, although I tried several times. What was done so far is kept: press \"Try again\" in a minute.",

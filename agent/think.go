@@ -163,7 +163,11 @@ func (a *Agent) failed(ctx context.Context, b workflow.Brief, f *failure, log *s
 		log.WarnContext(ctx, "model call failed; it is tried again", "tries", b.Turn.Failures+1, "pause", pause, "error", f.detail)
 		return a.Turns.Postpone(ctx, b.Turn.ID, b.Turn.Step, a.Now().Add(pause))
 	}
-	log.ErrorContext(ctx, "model call failed; the turn stops", "tries", b.Turn.Failures+1, "error", f.detail)
+	level := slog.LevelError
+	if f.cause.ofConversation() {
+		level = slog.LevelWarn
+	}
+	log.Log(ctx, level, "model call failed; the turn stops", "tries", b.Turn.Failures+1, "error", f.detail)
 	problem := sentences[f.cause]
 	if f.cause == causeSteps {
 		problem = fmt.Sprintf(problem, a.maxSteps(b.Agent))

@@ -389,11 +389,19 @@ func TestFailures(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &fakeWorkflow{brief: asked("Refund A")}
-				a := newAgent(d, c.endpoint)
+				var log bytes.Buffer
+				a := newAgent(d, c.endpoint, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 				if err := a.Think(t.Context(), timer); err != nil {
 					t.Fatal(err)
 				}
 				if c.stop != "" {
+					level := "ERROR"
+					if c.noRetry { // only this conversation has the problem
+						level = "WARN"
+					}
+					if want := `level=` + level + ` msg="model call failed; the turn stops"`; !strings.Contains(log.String(), want) {
+						t.Errorf("the log lacks %s:\n%s", want, log.String())
+					}
 					if len(d.stops) != 1 || d.stops[0] != (stop{c.stop, !c.noRetry}) || len(d.postponed) > 0 {
 						t.Errorf("%+v %v", d.stops, d.postponed)
 					}

@@ -28,6 +28,23 @@ var causeNames = map[cause]string{
 	causeLong: "context_length", causeSteps: "steps",
 }
 
+// These are the outcomes of model calls that did not fail.
+const (
+	ModelAnswered    = "answered"
+	modelInterrupted = "interrupted"
+)
+
+// ModelOutcomes returns the outcomes that a ModelCall can have.
+func ModelOutcomes() []string {
+	outcomes := []string{ModelAnswered, modelInterrupted}
+	for c, name := range causeNames {
+		if c != causeSteps { // a turn with too many steps is not the outcome of one call
+			outcomes = append(outcomes, name)
+		}
+	}
+	return outcomes
+}
+
 // askModel makes one model call within a span, and counts the call.
 func (a *Agent) askModel(ctx context.Context, b workflow.Brief, name string, q modelRequest, r chatRequest, write func(string)) (reply, error) {
 	ctx, span := tracing.Start(ctx, tracing.SpanChat+" "+name, tracing.Client, a.model.endpoint...)
@@ -40,13 +57,13 @@ func (a *Agent) askModel(ctx context.Context, b workflow.Brief, name string, q m
 	}
 	began := time.Now()
 	out, err := a.model.ask(ctx, r, a.Tools.named, write)
-	call := ModelCall{Agent: b.Agent.Name, Outcome: "answered", Took: time.Since(began)}
+	call := ModelCall{Agent: b.Agent.Name, Outcome: ModelAnswered, Took: time.Since(began)}
 	defer func() { a.Count(call) }()
 	var f *failure
 	if errors.As(err, &f) {
 		call.Outcome = causeNames[f.cause]
 	} else if err != nil {
-		call.Outcome = "interrupted"
+		call.Outcome = modelInterrupted
 	}
 	if err != nil {
 		span.End(call.Outcome)

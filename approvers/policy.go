@@ -53,13 +53,22 @@ func (p *Policy) CountsEmail(address string) bool {
 	return ok && slices.Contains(p.EmailDomains, domain)
 }
 
-// Names reports whether the policy names a channel, as #name or id. The policy names channels for cards, heads,
-// reports, notices to the operators, and agents.
-func (p *Policy) Names(channel string) bool {
-	return p.Audit.Channel == channel || p.Report.Channel == channel || p.Operators.Channel == channel ||
-		slices.ContainsFunc(p.Approvers, func(r Role) bool { return r.Cards == channel }) ||
-		slices.ContainsFunc(p.Agents, func(a Agent) bool { return slices.Contains(a.Channels, channel) })
+// Channels returns the channels that the policy names, as #name or id: channels for cards, heads, reports, notices to
+// the operators, and agents.
+func (p *Policy) Channels() []string {
+	all := []string{p.Audit.Channel, p.Report.Channel, p.Operators.Channel}
+	for _, r := range p.Approvers {
+		all = append(all, r.Cards)
+	}
+	for _, a := range p.Agents {
+		all = append(all, a.Channels...)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(c string) bool { return c == "" || c == CardsDM || c == "*" })
 }
+
+// Names reports whether the policy names a channel, as #name or id.
+func (p *Policy) Names(channel string) bool { return slices.Contains(p.Channels(), channel) }
 
 // Caps limit the number of requests that are shown to people. A zero means that there is no cap.
 type Caps struct {

@@ -31,8 +31,9 @@ type Statuses struct {
 	*core
 	progress *runProgresses
 
-	mu sync.Mutex
-	by map[destination]status
+	mu       sync.Mutex
+	by       map[destination]status
+	unusable int // consecutive calls without a usable answer
 }
 
 type status struct {
@@ -80,6 +81,7 @@ func (b *Statuses) set(ctx context.Context, at destination, s status, posted boo
 	err := b.api.SetAssistantThreadsStatusContext(slackapi.WithCallPriority(ctx, slackapi.CallPriority{Priority: slackapi.PriorityLast}), slack.AssistantThreadsSetStatusParameters{
 		ChannelID: at.channel, ThreadTS: at.thread, Status: s.text,
 	})
+	unusable := b.countUnusable(err)
 	if err == nil {
 		return
 	}
@@ -87,11 +89,26 @@ func (b *Statuses) set(ctx context.Context, at destination, s status, posted boo
 	switch slackapi.ErrorCode(err) {
 	case "missing_scope", "not_allowed_token_type", "method_not_supported_for_channel_type", "access_denied", "team_access_not_granted":
 	default:
-		if !slackapi.IsMissing(err) && !slackapi.IsUnusable(err) {
+		if !slackapi.IsMissing(err) && unusable < mostUnusable {
 			return
 		}
 	}
 	b.refused.markMissing(ctx, refusedStatuses, "threads show no status of the agent", err)
+}
+
+// countUnusable returns the number of consecutive calls without a usable answer, up to the call with this result. A call
+// that was not made does not count.
+func (b *Statuses) countUnusable(err error) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case slackapi.IsPutOff(err):
+	case slackapi.IsUnusable(err):
+		b.unusable++
+	default:
+		b.unusable = 0
+	}
+	return b.unusable
 }
 
 // Keep renews statuses before Slack removes them, until ctx ends.

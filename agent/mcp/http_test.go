@@ -57,7 +57,7 @@ func TestHostileAddresses(t *testing.T) {
 		says string
 	}{
 		{"plain", nil, answers, "done"},
-		{"401", status(401), fails, "set headers"},
+		{"401", status(401), fails, "set oauth or the header"},
 		{"403", status(403), fails, "give it the permission"},
 		{"404", status(404), fails, "answers 404"},
 		{"400", status(400), fails, "400 Bad Request; nothing was done"},
@@ -176,7 +176,7 @@ func TestRefusedAtTheDoor(t *testing.T) {
 		oauth   *config.OAuth
 		want    string
 	}{
-		{"nothing is set", 401, nil, nil, "set headers"},
+		{"nothing is set", 401, nil, nil, "set oauth or the header"},
 		{"the token is wrong", 401, map[string]string{"Authorization": "Bearer ${FAR_TOKEN}"}, nil, "rejects the token"},
 		{"the token may not", 403, map[string]string{"Authorization": "Bearer ${FAR_TOKEN}"}, nil, "may not do this"},
 		{"the variable is missing", 200, map[string]string{"Authorization": "Bearer ${NO_SUCH_TOKEN}"}, nil, "NO_SUCH_TOKEN is not set"},
@@ -210,6 +210,9 @@ func TestRefusedAtTheDoor(t *testing.T) {
 			_, err = call(t, tool, `{}`)
 			if outcomeOf(err) != fails || !strings.Contains(said(err), tt.want) {
 				t.Errorf("%v", err)
+			}
+			if shown := redact.Text(problem); shown != problem {
+				t.Errorf("/readyz shows %q instead of %q", shown, problem)
 			}
 			if all := log.String() + problem + said(err); strings.Contains(all, "far-secret-value") {
 				t.Errorf("a secret was written: %s", all)

@@ -204,7 +204,7 @@ func statusHint(status int64, s config.Server) string {
 	case status == http.StatusUnauthorized && s.OAuth != nil:
 		return "the server answers 401: it rejects the token from its issuer; check oauth in the policy, and the scopes of the client at the issuer"
 	case status == http.StatusUnauthorized && len(s.Headers) == 0:
-		return `the server answers 401: it requires authentication; set headers: {Authorization: "Bearer ${TOKEN}"} or oauth in the policy`
+		return "the server answers 401: it requires authentication; set oauth or the header Authorization in the policy"
 	case status == http.StatusUnauthorized:
 		return "the server answers 401: it rejects the token; set the variable that headers names to a valid one"
 	case status == http.StatusForbidden:

@@ -11,43 +11,13 @@ import (
 	"time"
 
 	"countersign/approvers"
+	"countersign/approvers/workflow/settings"
 	"countersign/store"
 )
 
-// channelState is the state of a channel. The setting's key is store.SettingChannelState and the channel's id in Slack,
-// or its #name if the id is not known. A channel is lost if the bot can't write in the channel: the bot was removed, or
-// the channel was archived or deleted. When a channel is lost, its open messages move to direct messages immediately.
-// The bot tries later messages in the channel first. So messages appear in the channel when the bot is added to it,
-// even if Slack does not report that the bot was added.
-type channelState struct {
-	Lost  bool      `json:"lost"`
-	Since time.Time `json:"since"`
-	Cause string    `json:"cause"`
-	Told  bool      `json:"told"` // the operator was told of the loss
-	// Shared means that the bot can write in the channel, but people of other organisations can read it. The bot then
-	// removes open cards from the channel. Messages in people's conversations stay.
-	Shared bool     `json:"shared,omitempty"`
-	Names  []string `json:"names,omitempty"` // other names under which the channel was recorded as lost
-	Left   []string `json:"left,omitempty"`  // the ids of outbox messages whose old Slack messages are still in the channel
-}
-
-func readChannelState(r store.Reader, name string) (p channelState, s store.Setting, err error) {
-	s, err = r.Setting(store.SettingChannelState + name)
-	if errors.Is(err, store.ErrNotFound) {
-		return p, store.Setting{Key: store.SettingChannelState + name}, nil
-	}
-	if err != nil {
-		return p, s, err
-	}
-	if err := json.Unmarshal(s.Value, &p); err != nil {
-		return p, s, fmt.Errorf("state of the channel %s: %w", name, err)
-	}
-	return p, s, nil
-}
-
 // changeChannelState reads a channel's state, changes it and writes it.
-func (t channelsTx) changeChannelState(name string, change func(*channelState)) error {
-	p, s, err := readChannelState(t, name)
+func (t channelsTx) changeChannelState(name string, change func(*settings.ChannelState)) error {
+	p, s, err := settings.ReadChannelState(t, name)
 	if err != nil {
 		return err
 	}
@@ -66,7 +36,17 @@ func (w *Intake) ChannelLost(ctx context.Context, inbox, channel, cause string, 
 			return err
 		}
 		wanted := slices.ContainsFunc(append(named, channel), t.policy.Names)
-		return t.channels.channelLost(channel, cause, wanted)
+		if err := t.channels.channelLost(channel, cause, wanted); err != nil {
+			return err
+		}
+		for _, name := range named {
+			if t.policy.Names(name) {
+				if err := t.channels.alias(channel, name, cause); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
 	})
 	if errors.Is(err, ErrHandled) {
 		return nil
@@ -82,7 +62,7 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 		if err := t.settle(inbox, ""); err != nil {
 			return err
 		}
-		p, _, err := readChannelState(t, channel)
+		p, _, err := settings.ReadChannelState(t, channel)
 		if err != nil || p.Lost {
 			return err
 		}
@@ -90,8 +70,8 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 			t.note(slog.LevelWarn, "a channel is shared with another organisation, so it shows no cards; they go to each person by direct message. "+
 				"To allow cards there, add the channel to shared_channels in the policy", "inbox", inbox, "channel", channel)
 		}
-		if err := t.channels.changeChannelState(channel, func(p *channelState) {
-			*p = channelState{Lost: true, Told: true, Shared: true, Since: t.now, Cause: "it is shared with another organisation"}
+		if err := t.channels.changeChannelState(channel, func(p *settings.ChannelState) {
+			*p = settings.ChannelState{Lost: true, Told: true, Shared: true, Since: t.now, Cause: "it is shared with another organisation"}
 		}); err != nil {
 			return err
 		}
@@ -106,7 +86,7 @@ func (w *Intake) ChannelShared(ctx context.Context, inbox, channel string, named
 // channelLost marks a channel as lost, and schedules the move of the channel's open messages. If the loss has an effect
 // on messages, the parameter matters is true, and channelLost logs one error for the operator.
 func (t channelsTx) channelLost(name, cause string, matters bool) error {
-	p, _, err := readChannelState(t, name)
+	p, _, err := settings.ReadChannelState(t, name)
 	if err != nil || p.Lost && (p.Told || !matters) {
 		return err
 	}
@@ -119,9 +99,9 @@ func (t channelsTx) channelLost(name, cause string, matters bool) error {
 			return err
 		}
 	}
-	return t.changeChannelState(name, func(p *channelState) {
+	return t.changeChannelState(name, func(p *settings.ChannelState) {
 		if !p.Lost {
-			*p = channelState{Lost: true, Since: t.now, Cause: cause, Left: p.Left}
+			*p = settings.ChannelState{Lost: true, Since: t.now, Cause: cause, Left: p.Left}
 		}
 		p.Told = p.Told || matters
 	})
@@ -162,12 +142,12 @@ func (w *Intake) channelBack(ctx context.Context, inbox string, names []string, 
 // channelRestored marks a channel as not lost. channelRestored also updates the old messages that stayed in the
 // channel, because their buttons have no effect.
 func (t channelsTx) channelRestored(name string) error {
-	p, _, err := readChannelState(t, name)
+	p, _, err := settings.ReadChannelState(t, name)
 	if err != nil || !p.Lost {
 		return err
 	}
 	t.note(slog.LevelInfo, "the bot can write in a channel again", "channel", name, "lost", p.Since)
-	if err := t.changeChannelState(name, func(p *channelState) { *p = channelState{} }); err != nil {
+	if err := t.changeChannelState(name, func(p *settings.ChannelState) { *p = settings.ChannelState{} }); err != nil {
 		return err
 	}
 	if err := t.ClearTimer(store.TimerChannel, name); err != nil {
@@ -208,7 +188,7 @@ func (t channelsTx) postedIn(s store.OutboxMessage, began time.Time) error {
 	if !inChannel && !strings.HasPrefix(s.To, store.ToConversation) {
 		return nil
 	}
-	p, _, err := readChannelState(t, s.Channel)
+	p, _, err := settings.ReadChannelState(t, s.Channel)
 	switch {
 	case err != nil:
 		return err
@@ -277,7 +257,7 @@ func (t channelsTx) leaveOtherChannels(name string) error {
 // leaveChannel moves the outbox messages with one of the given refs out of a lost channel. Messages that are not needed
 // any more stay.
 func (t channelsTx) leaveChannel(name string, refs ...string) error {
-	p, _, err := readChannelState(t, name)
+	p, _, err := settings.ReadChannelState(t, name)
 	if err != nil || !p.Lost {
 		return err // the bot can write in the channel again
 	}
@@ -319,20 +299,22 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 // alias marks a lost channel as lost under another of its names too, so that the log has only one error about the
 // channel.
 func (t channelsTx) alias(name, other, cause string) error {
-	if p, _, err := readChannelState(t, other); err != nil || p.Lost {
+	if p, _, err := settings.ReadChannelState(t, other); err != nil || p.Lost {
 		return err
 	}
-	if err := t.changeChannelState(other, func(p *channelState) { *p = channelState{Lost: true, Since: t.now, Cause: cause, Told: true} }); err != nil {
+	if err := t.changeChannelState(other, func(p *settings.ChannelState) {
+		*p = settings.ChannelState{Lost: true, Since: t.now, Cause: cause, Told: true}
+	}); err != nil {
 		return err
 	}
-	return t.changeChannelState(name, func(p *channelState) { p.Names = append(p.Names, other) })
+	return t.changeChannelState(name, func(p *settings.ChannelState) { p.Names = append(p.Names, other) })
 }
 
 // moveAway marks an outbox message in a lost channel as unreachable, and shows its content at another address. The
 // channel's state lists the old Slack message, which is updated when the channel is restored. If the channel is lost
 // because it is shared, the old Slack message is deleted immediately.
 func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) error {
-	p, _, err := readChannelState(t, name)
+	p, _, err := settings.ReadChannelState(t, name)
 	if err != nil {
 		return err
 	}
@@ -348,7 +330,7 @@ func (t channelsTx) moveAway(name string, s store.OutboxMessage, cause string) e
 		return t.outbox.showNow(s)
 	}
 	if stands {
-		if err := t.changeChannelState(name, func(p *channelState) { p.Left = append(p.Left, s.ID) }); err != nil {
+		if err := t.changeChannelState(name, func(p *settings.ChannelState) { p.Left = append(p.Left, s.ID) }); err != nil {
 			return err
 		}
 	}

@@ -81,10 +81,24 @@ func TestALostChannel(t *testing.T) {
 	if n := told(); n != 0 {
 		t.Errorf("the operator was told %d times of a channel that nothing uses", n)
 	}
+	lostChannels := func(want string) {
+		t.Helper()
+		list, err := h.Views.LostChannels(h.ctx())
+		h.ok(err)
+		got := ""
+		for _, c := range list {
+			got += c.Name + ": " + c.Cause
+		}
+		if got != want {
+			t.Errorf("the lost channels of the policy are %q, not %q", got, want)
+		}
+	}
+	lostChannels("")
 	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
 	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "it was archived", "#leads"))
 	h.due()
 	h.due()
+	lostChannels("#leads: the bot was removed from it")
 	if got := h.where(refund.ID); got != "card role:team-lead" {
 		t.Errorf("the open card is at: %s", got)
 	}
@@ -110,6 +124,7 @@ func TestALostChannel(t *testing.T) {
 	h.approve(lead, refund.ID)
 	old := h.messagesOf(refund.ID)[0]
 	h.ok(h.Intake.ChannelRestored(h.ctx(), "", "C-leads"))
+	lostChannels("")
 	if got := h.message(old.ID); got.State != store.OutboxWanted || got.TS != old.TS {
 		t.Errorf("the old card is %s", got.State)
 	}

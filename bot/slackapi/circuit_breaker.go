@@ -15,7 +15,8 @@ import (
 
 // circuitBreaker tracks whether Slack answers. During an outage, it lets only probes pass. A probe is a call that tests
 // whether Slack answers. Any other call would fail without an answer, and the bot would have to find out whether the
-// call had an effect.
+// call had an effect. If Slack refuses the bot token, this counts as an outage, too, because all calls fail until the
+// bot has another token.
 type circuitBreaker struct {
 	log   *slog.Logger
 	probe func(context.Context) error // tests whether Slack answers
@@ -41,6 +42,13 @@ const (
 
 // errDown says that a call was not made, because Slack does not answer.
 var errDown = errors.New("Slack does not answer")
+
+// tokenError is Slack's code in an answer that refuses the bot token.
+type tokenError string
+
+func (e tokenError) Error() string {
+	return fmt.Sprintf("Slack refuses the bot token (%s). Reinstall the app, and give the bot the new token", string(e))
+}
 
 // made returns nil if a call may be made now. Otherwise made returns an error with the time of the next try.
 func (c *circuitBreaker) made(ctx context.Context) error {
@@ -108,7 +116,11 @@ func (c *circuitBreaker) noteFailure(cause error) {
 		c.down, c.pause, c.next = true, firstPause, now.Add(firstPause)
 	}
 	c.mu.Unlock()
-	if lost {
+	switch {
+	case !lost:
+	case errors.As(cause, new(tokenError)):
+		c.log.Error("Slack refuses the bot token; messages wait until the bot has another one, and deadlines are not extended", "error", cause)
+	default:
 		c.log.Error("Slack does not answer; messages wait until it does, and deadlines are not extended", "error", cause)
 	}
 }
@@ -117,10 +129,14 @@ func (c *circuitBreaker) noteFailure(cause error) {
 func (c *circuitBreaker) state() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.down {
+	since := c.since.UTC().Format(time.RFC3339)
+	switch {
+	case !c.down:
 		return nil
+	case errors.As(c.cause, new(tokenError)):
+		return fmt.Errorf("since %s, %w", since, c.cause)
 	}
-	return fmt.Errorf("%w since %s: %w", errDown, c.since.UTC().Format(time.RFC3339), c.cause)
+	return fmt.Errorf("%w since %s: %w", errDown, since, c.cause)
 }
 
 // worth reports whether calls may succeed. The result is true if Slack answers, or if the next call would send a probe.

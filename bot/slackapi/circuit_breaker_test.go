@@ -101,6 +101,45 @@ func TestSlackIsDown(t *testing.T) {
 	}
 }
 
+// If Slack refuses the bot token of each call, this is an outage. It ends when the bot has another token. If Slack
+// refuses the app-level token, this is not an outage of the Web API.
+func TestTokenRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newLimiterHarness(t, true)
+		var token atomic.Pointer[string]
+		refused, accepted := `{"ok":false,"error":"account_inactive"}`, `{"ok":true,"channel":"C1","ts":"1.1"}`
+		token.Store(&refused)
+		g.answer = func(passed) (*http.Response, error) { return response(http.StatusOK, *token.Load()), nil }
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go g.gov.breaker.watch(ctx)
+		for range 2 * downAfter {
+			if _, _, err := g.api.StartSocketModeContext(ctx); ErrorCode(err) != "account_inactive" || g.api.Available() != nil {
+				t.Fatalf("the app-level token: %v, and the outage: %v", err, g.api.Available())
+			}
+		}
+		for i := range downAfter {
+			if err := g.post(PriorityNormal, "C1", "x"); ErrorCode(err) != "account_inactive" || !IsRefused(err) {
+				t.Fatalf("refusal %d: %v", i+1, err)
+			}
+		}
+		g.wantPutOff(g.post(PriorityUrgent, "C1", "x"), time.Second, longestPause)
+		if state := g.api.Available(); state == nil || !strings.HasPrefix(state.Error(), "since 2000-01-01T00:00:00Z, Slack refuses the bot token (account_inactive)") {
+			t.Errorf("the state is %v", state)
+		}
+		time.Sleep(time.Hour)
+		token.Store(&accepted)
+		time.Sleep(longestPause)
+		if err := g.post(PriorityNormal, "C1", "x"); err != nil || g.api.Available() != nil {
+			t.Errorf("with another token: %v, and the outage: %v", err, g.api.Available())
+		}
+		said := g.log.String()
+		if strings.Count(said, "\n") != 2 || !strings.Contains(said, "level=ERROR msg=\"Slack refuses the bot token;") || !strings.Contains(said, "Slack answers again") {
+			t.Errorf("the operator was told:\n%s", said)
+		}
+	})
+}
+
 // Single failures and refusals are not an outage.
 func TestSlackIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

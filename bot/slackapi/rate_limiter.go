@@ -113,7 +113,7 @@ func (l *rateLimiter) RoundTrip(req *http.Request) (*http.Response, error) {
 	default:
 		failure := failureIn(resp)
 		unusable := cmp.Or(notJSON(resp), l.renewing(method, resp))
-		if failure = cmp.Or(failure, unusable); failure == nil {
+		if failure = cmp.Or(failure, unusable, refusesToken(method, resp)); failure == nil {
 			count(CallAnswered)
 			l.breaker.noteAnswer()
 		} else {
@@ -148,6 +148,17 @@ func (l *rateLimiter) renewing(method string, resp *http.Response) error {
 	}
 	l.expired()
 	return putOffError{errRenewing, firstPause}
+}
+
+// refusesToken returns an error if Slack refused a call because of the bot token.
+func refusesToken(method string, resp *http.Response) error {
+	if method == opening {
+		return nil
+	}
+	if code := answersWith(resp, refusesTokenIn); code != "" {
+		return tokenError(code)
+	}
+	return nil
 }
 
 // channelIn returns the value of the form field channel in a request.

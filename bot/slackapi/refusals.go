@@ -183,26 +183,34 @@ func notJSON(resp *http.Response) error {
 // limitedIn matches Slack's error codes for rate limits, in an answer with status 200.
 var limitedIn = regexp.MustCompile(`"error": ?"(ratelimited|rate_limited|message_limit_exceeded)"`)
 
+// refusesTokenIn matches Slack's error codes for a token that Slack does not accept.
+var refusesTokenIn = regexp.MustCompile(`"error": ?"(invalid_auth|not_authed|account_inactive|token_expired|token_revoked)"`)
+
 // endedIn matches Slack's error codes for a token that is no longer valid.
 var endedIn = regexp.MustCompile(`"error": ?"(token_expired|token_revoked)"`)
 
 // tokenEnded reports whether a response is a refusal because the token is no longer valid. After the check, the
 // response can be read from its start.
-func tokenEnded(resp *http.Response) bool { return answersWith(resp, endedIn) }
+func tokenEnded(resp *http.Response) bool { return answersWith(resp, endedIn) != "" }
 
 // asksToWait reports whether a response with status 200 is a refusal because of a rate limit. After the check, the
 // response can be read from its start.
-func asksToWait(resp *http.Response) bool { return answersWith(resp, limitedIn) }
+func asksToWait(resp *http.Response) bool { return answersWith(resp, limitedIn) != "" }
 
-// answersWith reports whether a response with status 200 is a refusal with one of the codes.
-func answersWith(resp *http.Response, codes *regexp.Regexp) bool {
+// answersWith returns the code of a response with status 200 that is a refusal with one of the codes. For any other
+// response, the result is empty.
+func answersWith(resp *http.Response, codes *regexp.Regexp) string {
 	if resp.StatusCode != http.StatusOK {
-		return false
+		return ""
 	}
 	body := bufio.NewReaderSize(resp.Body, 256)
 	resp.Body = readCloser{body, resp.Body}
 	head, _ := body.Peek(128) // the reader of the body sees any error
-	return notOK.Match(head) && codes.Match(head)
+	code := codes.FindSubmatch(head)
+	if code == nil || !notOK.Match(head) {
+		return ""
+	}
+	return string(code[1])
 }
 
 // isReply reports whether a request posts to a response URL. A file upload is not a reply.

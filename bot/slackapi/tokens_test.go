@@ -62,9 +62,9 @@ func TestRotatedTokens(t *testing.T) {
 	check("xoxb-newer", "xapp-new")
 }
 
-// Expired is called when Slack says that the bot token is no longer valid. Such a call is put off, and several such calls
-// begin an outage. After any other answer, or if the refused token is the app-level token, Expired is not called. If
-// Expired is nil, the calls are refused.
+// Expired is called when Slack says that the bot token is no longer valid. Such a call is put off. After any other answer,
+// or if the refused token is the app-level token, Expired is not called. If Expired is nil, the calls are refused.
+// Several calls with an invalid token begin an outage.
 func TestExpiredToken(t *testing.T) {
 	for _, rotates := range []bool{true, false} {
 		answer, expired := "", 0
@@ -97,8 +97,8 @@ func TestExpiredToken(t *testing.T) {
 				t.Error("the call with the expired token succeeded")
 			}
 		}
-		if down := c.Available() != nil; down != rotates {
-			t.Errorf("with rotation: %v, and the outage: %v", rotates, c.Available())
+		if c.Available() == nil {
+			t.Errorf("with rotation: %v, and there is no outage", rotates)
 		}
 	}
 }

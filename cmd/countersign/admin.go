@@ -177,6 +177,22 @@ func refusalLine(r settings.Refusal) string {
 	return visible.Line(fmt.Sprintf("%s since %s (%s), not tried before %s", r.What, r.Since.Format(time.RFC3339), r.Cause, r.Until.Format(time.RFC3339)))
 }
 
+// reportLostChannels returns the check that reports on /readyz the channels of the policy in which the bot can't write.
+// The bot stays ready, because it works in all other channels.
+func reportLostChannels(wf *workflow.Workflow) func(context.Context) error {
+	return func(ctx context.Context) error {
+		lost, err := wf.Views.LostChannels(ctx)
+		if err != nil || len(lost) == 0 {
+			return err
+		}
+		var lines []string
+		for _, c := range lost {
+			lines = append(lines, visible.Line(fmt.Sprintf("the bot can't write in %s since %s: %s", c.Name, c.Since.UTC().Format(time.RFC3339), c.Cause)))
+		}
+		return errors.New(strings.Join(lines, "; ") + ". Invite the bot there again, or change the policy")
+	}
+}
+
 // reportUnreached returns the check that reports on /readyz the requests whose cards nobody can see, and the requests
 // with too few people who may decide. The bot stays ready, and tries again to post the cards.
 func reportUnreached(wf *workflow.Workflow) func(context.Context) error {

@@ -17,7 +17,7 @@ const checkEvery = time.Minute
 // toldAfter has the checks of /readyz that the operators are told of, with the time for which a check must fail before
 // the notice. Other checks are left out: the workflow tells the operators itself, or Slack can't be reached.
 var toldAfter = map[string]time.Duration{
-	"rows": 0, "model": 10 * time.Minute, "seal": 5 * time.Minute, "heads": 15 * time.Minute, "renewal of the bot token": 30 * time.Minute,
+	"rows": 0, "channels": 5 * time.Minute, "model": 10 * time.Minute, "seal": 5 * time.Minute, "heads": 15 * time.Minute, "renewal of the bot token": 30 * time.Minute,
 }
 
 // tellChecks tells the operators of checks of /readyz that fail for long, until ctx ends. With several replicas, only

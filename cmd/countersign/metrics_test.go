@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -168,6 +169,7 @@ func TestRareEventsBeginAtZero(t *testing.T) {
 		return &approvers.Policy{
 			Tools:     []approvers.ToolPolicy{{Name: "issue_refund"}, {Name: "deploy"}},
 			Approvers: []approvers.Role{{Name: "team-lead", CanApprove: []string{"deploy"}}, {Name: "director", CanApprove: []string{"*"}}},
+			Agents:    []approvers.Agent{{Name: "support"}},
 			Clients:   []approvers.Client{{Name: "ci", Webhook: &approvers.Webhook{}}, {Name: "silent"}},
 		}
 	})
@@ -180,6 +182,7 @@ func TestRareEventsBeginAtZero(t *testing.T) {
 		`countersign_requests_unanswered_total{role="team-lead",tool="deploy"} 0`,
 		`countersign_requests_unanswered_total{role="director",tool="other"} 0`,
 		`countersign_webhook_deliveries_total{client="ci",outcome="failed"} 0`,
+		`countersign_model_calls_total{agent="support",outcome="no_credit"} 0`,
 	)
 	for _, l := range lines {
 		if strings.Contains(l, `role="team-lead",tool="issue_refund"`) || strings.Contains(l, "silent") {
@@ -223,11 +226,26 @@ type blind struct{ store.Store }
 
 func (blind) View(context.Context, func(store.Reader) error) error { return errors.New("gone") }
 
-// If the store can't be read, the figures from the store are NaN, and not 0. All other figures are present.
+// If the store can't be read, the figures from the store are left out, and their reads log nothing. All other figures are
+// present.
 func TestMetricsWithoutTheStore(t *testing.T) {
 	m := metrics.New(blind{}, metricsPolicy)
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	wf := workflow.New(workflow.Config{Store: blind{}, Policy: metricsPolicy, Log: logger})
+	m.WatchWaiting(wf, blind{}, logger)
+	m.WatchStore(func(ctx context.Context) error { return takesWrites(ctx, wf) })
 	m.Count(workflow.Event{Tool: "issue_refund", Ended: approvers.Expired})
-	wantLines(t, scrape(t, m), `countersign_requests_waiting NaN`, `countersign_requests_total{state="expired",tool="issue_refund"} 1`)
+	lines := scrape(t, m)
+	wantLines(t, lines, `countersign_store_answers 0`, `countersign_store_up 0`, `countersign_requests_total{state="expired",tool="issue_refund"} 1`)
+	for _, l := range lines {
+		if strings.HasPrefix(l, "countersign_requests_waiting") || strings.HasPrefix(l, "countersign_runs_unknown_open") {
+			t.Errorf("without the store, there is %s", l)
+		}
+	}
+	if log.Len() > 0 {
+		t.Errorf("the reads logged:\n%s", &log)
+	}
 }
 
 // Decisions about the calls of other agents, and the ends of their requests, are also counted by client. Clients that

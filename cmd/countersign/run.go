@@ -135,6 +135,7 @@ func (s setup) assemble() parts {
 	m.WatchDisk(wf)
 	m.WatchDamage(s.store)
 	m.WatchStall(s.store)
+	m.WatchStore(func(ctx context.Context) error { return takesWrites(ctx, wf) })
 	m.WatchTools(s.tools)
 	m.WatchPolicies(s.policies)
 	var mcp atomic.Pointer[mcpserver.Server]
@@ -205,6 +206,7 @@ func (s setup) probes(p parts) []probe {
 		{name: "pins", ready: s.policies.Pinned, notice: true},
 		{name: "servers", ready: s.tools.Reachable, notice: true},
 		{name: "running", ready: reportPause(p.workflow), notice: true},
+		{name: "channels", ready: reportLostChannels(p.workflow), notice: true},
 		{name: "cards", ready: reportUnreached(p.workflow), notice: true},
 		{name: "messages", ready: reportUndelivered(p.workflow), notice: true},
 		{name: "webhooks", ready: reportWebhooks(p.workflow), notice: true},

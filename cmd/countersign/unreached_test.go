@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,9 +9,37 @@ import (
 
 	"countersign/approvers"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/metrics"
 	"countersign/store"
 	"countersign/store/bolt"
 )
+
+// /readyz and the metrics report the channels of the policy in which the bot can't write, and no others.
+func TestLostChannelsAreTold(t *testing.T) {
+	db := emptyStore(t)
+	policy := func() *approvers.Policy {
+		return &approvers.Policy{Agents: []approvers.Agent{{Name: "support", Channels: []string{"#support", "C0002", "*"}}}}
+	}
+	clock := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	wf := workflow.New(workflow.Config{Store: db, Policy: policy, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return clock }})
+	m := metrics.New(db, policy)
+	m.WatchWaiting(wf, db, slog.New(slog.DiscardHandler))
+	check := reportLostChannels(wf)
+	if err := check(t.Context()); err != nil {
+		t.Errorf("before the loss: %v", err)
+	}
+	for channel, name := range map[string]string{"C0001": "#support", "C0002": "#support-approvals", "C0003": "#general"} {
+		if err := wf.Intake.ChannelLost(t.Context(), "", channel, "it was archived", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "the bot can't write in #support since 2026-03-02T12:00:00Z: it was archived; the bot can't write in C0002 since 2026-03-02T12:00:00Z: it was archived. " +
+		"Invite the bot there again, or change the policy"
+	if err := check(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("/readyz says: %v", err)
+	}
+	wantLines(t, scrape(t, m), `countersign_channels_lost 2`)
+}
 
 // /readyz and countersign pending report a request whose card nobody can see. Both give Slack's reason, and countersign
 // pending says where people can decide the request. They also report a request with too few people who may decide it.

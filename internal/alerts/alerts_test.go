@@ -89,6 +89,10 @@ var cases = map[string]struct {
 	"CountersignOperatorApproved": {fires: `  countersign_decisions_operator_total{kind="approve",tool="x"} 0 1x100`, after: 1, quiet: `  countersign_decisions_operator_total{kind="reject",tool="x"} 0 1x100`, summary: "call of x"},
 	"CountersignPaused":           {fires: "  countersign_paused 1x100", after: 60, quiet: "  countersign_paused 1x50 0 1x50"},
 	"CountersignOutcomeUnknown":   {fires: "  countersign_runs_unknown_open 1x100", after: 5, quiet: "  countersign_runs_unknown_open 1x3 0x50"},
+	"CountersignToolFails": {
+		fires: "  countersign_runs_total{state=\"failed\",tool=\"x\"} 0+1x100\n  countersign_runs_total{state=\"succeeded\",tool=\"x\"} 1x100", after: 5,
+		quiet: "  countersign_runs_total{state=\"failed\",tool=\"x\"} 0+1x100\n  countersign_runs_total{state=\"succeeded\",tool=\"x\"} 0+1x100", summary: "runs of x",
+	},
 	"CountersignRunsLate": {
 		fires: "  countersign_run_start_seconds_bucket{le=\"30\"} 0+1x100\n  countersign_run_start_seconds_bucket{le=\"120\"} 0+2x100\n  countersign_run_start_seconds_bucket{le=\"+Inf\"} 0+2x100", after: 6,
 		quiet: "  countersign_run_start_seconds_bucket{le=\"30\"} 0+2x100\n  countersign_run_start_seconds_bucket{le=\"120\"} 0+2x100\n  countersign_run_start_seconds_bucket{le=\"+Inf\"} 0+2x100",
@@ -104,17 +108,19 @@ var cases = map[string]struct {
 		fires: "  countersign_slack_up 1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"10\"} 0+1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"60\"} 0+2x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"+Inf\"} 0+2x100", after: 6,
 		quiet: "  countersign_slack_up 0x4 1x10\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"10\"} 0+1x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"60\"} 0+2x100\n  countersign_answer_shown_seconds_bucket{since=\"end\",le=\"+Inf\"} 0+2x100",
 	},
+	"CountersignChannelLost":         {fires: "  countersign_channels_lost 0 2x100", after: 6, quiet: "  countersign_channels_lost 0 1 1 1 0x50"},
 	"CountersignMessagesUndelivered": {fires: `  countersign_messages_undelivered{kind="refused"} 1x100`, after: 15, quiet: `  countersign_messages_undelivered{kind="refused"} 0x100`, summary: "refused"},
 	"CountersignModelFails": {
 		fires: "  countersign_model_calls_total{agent=\"a\",outcome=\"unavailable\"} 0+2x100\n  countersign_model_calls_total{agent=\"a\",outcome=\"answered\"} 0+1x100", after: 6,
 		quiet: "  countersign_model_calls_total{agent=\"a\",outcome=\"unavailable\"} 0+1x100\n  countersign_model_calls_total{agent=\"a\",outcome=\"interrupted\"} 0+9x100\n  countersign_model_calls_total{agent=\"a\",outcome=\"answered\"} 0+1x100", summary: "calls of a",
 	},
+	"CountersignStoreDown":       {fires: "  countersign_store_up 1 0x100", after: 2, quiet: "  countersign_store_up 1 0x100\n  countersign_disk_full 1x100"},
 	"CountersignDiskFull":        {fires: "  countersign_disk_full 0 1x100", after: 1, quiet: "  countersign_disk_full 0x100"},
 	"CountersignStoreHangs":      {fires: "  countersign_store_transaction_seconds 1 6x100", after: 1, quiet: "  countersign_store_transaction_seconds 4x100"},
 	"CountersignStoreDamaged":    {fires: "  countersign_store_damaged 0 1x100", after: 1, quiet: "  countersign_store_damaged 0x100"},
 	"CountersignStoreMoved":      {fires: "  countersign_store_moved 0 1x100", after: 1, quiet: "  countersign_store_moved 0x100"},
-	"CountersignHistoryUnsealed": {fires: "  countersign_audit_unsealed 0x4 6000x100", after: 10, quiet: "  countersign_audit_unsealed 6000 10 6000 10 6000 10 6000 10 6000 10"},
-	"CountersignHeadsNotCopied":  {fires: `  countersign_audit_heads_waiting{to="heads.txt"} 20x100`, after: 10, quiet: "  countersign_audit_heads_waiting{to=\"heads.txt\",instance=\"a\"} 20x100\n  countersign_audit_heads_waiting{to=\"heads.txt\",instance=\"b\"} 0x100", summary: "heads.txt"},
+	"CountersignHistoryUnsealed": {fires: "  countersign_audit_unsealed 0x4 7 0 7+1x100", after: 21, quiet: "  countersign_audit_unsealed 7+1x9 7+1x9 7+1x9"},
+	"CountersignHeadsNotCopied":  {fires: `  countersign_audit_heads_waiting{to="heads.txt"} 0x4 1x100`, after: 19, quiet: "  countersign_audit_heads_waiting{to=\"heads.txt\",instance=\"a\"} 20x100\n  countersign_audit_heads_waiting{to=\"heads.txt\",instance=\"b\"} 20 20 20 20 20 20 20 20 0 20 20 20 20 20 20 20 20 0 20", summary: "heads.txt"},
 	"CountersignRetentionLate": {
 		fires: "  countersign_retention_last_run_timestamp_seconds 0x1500\n  process_start_time_seconds 0x1500", after: 1441,
 		quiet: "  countersign_retention_last_run_timestamp_seconds 0x1500\n  process_start_time_seconds 60000x1500",

@@ -68,7 +68,7 @@ var rows = []struct {
 	}},
 	{"Model", []panel{
 		{title: "Tokens, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (agent, direction) (increase(countersign_model_tokens_total[1h]))`, "{{agent}}, {{direction}}"}}},
-		{title: "Calls to the model, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_model_calls_total[1h]))`, "{{outcome}}"}}},
+		{title: "Calls to the model, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_model_calls_total[1h])) > 0`, "{{outcome}}"}}},
 		{title: "Time of an answer", about: "Half and nine tenths of the calls", unit: "s", kind: "timeseries", queries: [][2]string{
 			{`histogram_quantile(0.5, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "half"},
 			{`histogram_quantile(0.9, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "9/10"},

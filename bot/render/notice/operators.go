@@ -85,6 +85,7 @@ func problemOver(p settings.Problem) *block.RichText {
 // checkWords says what the checks of /readyz mean: now, and after the problem has ended.
 var checkWords = map[string]struct{ now, over, do string }{
 	"rows":                     {"The store has damaged rows", "the store had damaged rows", "Find the cause: usually a faulty disk, or somebody who changed rows"},
+	"channels":                 {"The bot can't write in channels of the policy", "the bot could not write in channels of the policy", "Nobody can reach the agents there, and cards go to each person by direct message"},
 	"model":                    {"The model can't be used", "the model could not be used", "Until it can, the agents give no answers"},
 	"seal":                     {"The history is not sealed", "the history was not sealed", "Calls still run, but the last records are not protected against a change of the store"},
 	"heads":                    {"Signed heads of the history are not copied", "signed heads of the history were not copied", "Correct the place that the reason names"},

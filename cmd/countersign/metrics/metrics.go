@@ -65,7 +65,7 @@ type Metrics struct {
 // New returns the metrics of a bot with the store s. The function policy returns the policy in force.
 func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 	m := &Metrics{
-		policy: policy, registry: prometheus.NewRegistry(), stored: storeReads{registry: prometheus.NewRegistry()},
+		policy: policy, registry: prometheus.NewRegistry(), stored: storeReads{store: s, registry: prometheus.NewRegistry()},
 		retained: newRetained(), Exemplar: func(string) prometheus.Labels { return nil },
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "countersign_decision_seconds", Help: "Time from when a card was shown to the decision on it.",
@@ -178,6 +178,11 @@ func (m *Metrics) beginAtZero() {
 			}
 		}
 	}
+	for _, a := range p.Agents {
+		for _, outcome := range agent.ModelOutcomes() {
+			m.models.WithLabelValues(a.Name, outcome)
+		}
+	}
 	for _, c := range p.Clients {
 		for _, outcome := range []string{"delivered", "failed", "dropped"} {
 			if c.Webhook != nil {
@@ -261,7 +266,7 @@ func (m *Metrics) waited(e workflow.Event, state string, observe func(prometheus
 // CountModel counts one call to the model.
 func (m *Metrics) CountModel(c agent.ModelCall) {
 	m.models.WithLabelValues(c.Agent, c.Outcome).Inc()
-	if c.Outcome == "answered" {
+	if c.Outcome == agent.ModelAnswered {
 		m.modelTook.WithLabelValues(c.Agent).Observe(c.Took.Seconds())
 		m.tokens.WithLabelValues(c.Agent, "input").Add(float64(c.In))
 		m.tokens.WithLabelValues(c.Agent, "output").Add(float64(c.Out))
@@ -550,6 +555,20 @@ func (m *Metrics) WatchDisk(wf *workflow.Workflow) {
 		Name: "countersign_disk_full", Help: "1 while the disk below the store is full: nothing is decided and nothing runs.",
 	}, func() float64 {
 		if wf.Full().IsZero() {
+			return 0
+		}
+		return 1
+	}))
+}
+
+// WatchStore adds a metric that says whether the store works. The function check is the check of /readyz.
+func (m *Metrics) WatchStore(check func(context.Context) error) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "countersign_store_up", Help: "1 while the store can be read and takes writes. Otherwise nothing is decided and nothing runs.",
+	}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), readFor)
+		defer cancel()
+		if check(ctx) != nil {
 			return 0
 		}
 		return 1

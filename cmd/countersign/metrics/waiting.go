@@ -29,12 +29,13 @@ var (
 	pendingSince    = prometheus.NewDesc("countersign_requests_pending_since_timestamp_seconds", "When the stage began that has waited longest, in seconds since 1970.", []string{"role", "risk"}, nil)
 	cardsUnreached  = prometheus.NewDesc("countersign_requests_unreachable", "Requests that wait with a card that nobody who may decide can see, among the 2000 oldest open requests.", nil, nil)
 	undeliveredMsgs = prometheus.NewDesc("countersign_messages_undelivered", "Messages that Slack refuses: refused (answers and questions), leftover (Slack does not delete them), deferred (messages of people whom Slack does not name).", []string{"kind"}, nil)
+	channelsLost    = prometheus.NewDesc("countersign_channels_lost", "Channels of the policy in which the bot can't write.", nil, nil)
 	unknownOpen     = prometheus.NewDesc("countersign_runs_unknown_open", "Runs with an unknown outcome, about which people are asked now. Not counted beyond 10000.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c waitingMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{requestsPending, pendingSince, cardsUnreached, undeliveredMsgs, unknownOpen} {
+	for _, d := range []*prometheus.Desc{requestsPending, pendingSince, cardsUnreached, undeliveredMsgs, channelsLost, unknownOpen} {
 		to <- d
 	}
 }
@@ -93,6 +94,12 @@ func (c waitingMetrics) Collect(to chan<- prometheus.Metric) {
 	gauge(undeliveredMsgs, float64(len(u.Refused)), "refused")
 	gauge(undeliveredMsgs, float64(len(u.Leftovers)), "leftover")
 	gauge(undeliveredMsgs, float64(u.Deferred.Count), "deferred")
+	lost, err := c.workflow.Views.LostChannels(ctx)
+	if err != nil {
+		c.log.WarnContext(ctx, "the lost channels can't be read for the metrics", "error", err)
+		return
+	}
+	gauge(channelsLost, float64(len(lost)))
 }
 
 // WatchWaiting adds metrics of waiting work.
