@@ -53,7 +53,7 @@ var rows = []struct {
 			{`histogram_quantile(0.9, sum by (le, role) (rate(countersign_decision_seconds_bucket[1h]))) / 60`, "{{role}}, 9/10"},
 		}},
 		{title: "Requests that ended, each hour", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (state) (increase(countersign_requests_total[1h]))`, "{{state}}"}}},
-		{title: "Expired although nobody decided, each day", about: "Dashed: the alert's limit", unit: "none", kind: "timeseries", limits: []object{limit(5, "red")}, queries: [][2]string{{`sum by (role) (increase(countersign_requests_unanswered_total[1d]))`, "{{role}}"}}},
+		{title: "Expired although nobody decided", about: "Each day. Dashed: the alert's limit", unit: "none", kind: "timeseries", limits: []object{limit(5, "red")}, queries: [][2]string{{`sum by (role) (increase(countersign_requests_unanswered_total[1d]))`, "{{role}}"}}},
 		{title: "Share of approvals within 3 s", about: "Too fast to have read the card. Dashed: the alert's limit", unit: "percentunit", kind: "timeseries", limits: []object{limit(.3, "red")}, queries: [][2]string{{
 			`sum by (role) (increase(countersign_decisions_quick_total[7d])) / sum by (role) (increase(countersign_decision_seconds_count{kind="approve"}[7d]))`, "{{role}}",
 		}}},
@@ -79,7 +79,7 @@ var rows = []struct {
 		{title: "Calls to Slack, each hour", about: "By what came of them", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
 	}},
 	{"Other agents", []panel{
-		{title: "Requests about other agents' calls that ended, each hour", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (client, state) (increase(countersign_gateway_approvals_total[1h]))`, "{{client}}, {{state}}"}}},
+		{title: "Other agents' requests, each hour", about: "Requests that ended", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (client, state) (increase(countersign_gateway_approvals_total[1h]))`, "{{client}}, {{state}}"}}},
 		{title: "Connections that wait for a decision", unit: "none", kind: "timeseries", steps: true, queries: [][2]string{{`sum(countersign_gateway_waiting)`, "connections"}}},
 		{title: "HTTP requests to the gateway, each hour", about: "By status of the response", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (client, status) (increase(countersign_gateway_requests_total[1h]))`, "{{client}}, {{status}}"}}},
 	}},
@@ -108,7 +108,7 @@ func written() object {
 		y++
 		wide, high := 8, 8
 		if row.panels[0].kind == "stat" {
-			wide, high = 24/len(row.panels), 4
+			wide, high = 6, 3 // a narrow panel would cut off its title
 		}
 		for i, p := range row.panels {
 			var targets []object

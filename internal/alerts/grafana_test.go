@@ -103,6 +103,9 @@ func TestGrafanaSchema(t *testing.T) {
 		t.Errorf("only %d panels", len(panels))
 	}
 	for _, p := range panels {
+		if len(*p.Title) > 40 {
+			t.Errorf("on a small screen, the title %q is cut off", *p.Title)
+		}
 		if p.Type == "stat" && colourWithoutMetrics(p) != "red" {
 			t.Errorf("the panel %q is not red if there are no metrics", *p.Title)
 		}
