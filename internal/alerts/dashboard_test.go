@@ -22,7 +22,6 @@ type panel struct {
 	kind               string // stat or timeseries
 	queries            [][2]string
 	limits             []object // values from which a colour applies; in a timeseries, each limit is a dashed line
-	words              object   // only for a stat: words for values
 	steps              bool     // only for a timeseries: the value stays the same until the next value
 }
 
@@ -37,62 +36,62 @@ var rows = []struct {
 	panels []panel
 }{
 	{"Now", []panel{
-		{title: "Wait for people", about: "Requests that nobody has decided yet", unit: "short", kind: "stat", queries: [][2]string{{`sum(max by (role, risk) (countersign_requests_pending))`, ""}}},
+		{title: "Wait for people", about: "Requests that nobody has decided yet", unit: "none", kind: "stat", queries: [][2]string{{`sum(max by (role, risk) (countersign_requests_pending))`, ""}}},
 		{title: "Oldest", about: "How long the oldest stage has waited", unit: "s", kind: "stat", queries: [][2]string{{`time() - min(countersign_requests_pending_since_timestamp_seconds) or 0 * max(countersign_build_info)`, ""}}, limits: []object{limit(900, "orange"), limit(3600, "red")}},
-		{title: "Outcomes unknown", about: "Runs about which people are asked", unit: "short", kind: "stat", queries: [][2]string{{`max(countersign_runs_unknown_open)`, ""}}, limits: []object{limit(1, "red")}},
-		{title: "Cards nobody sees", about: "Requests with a card that nobody who may decide can see", unit: "short", kind: "stat", queries: [][2]string{{`max(countersign_requests_unreachable)`, ""}}, limits: []object{limit(1, "red")}},
-		{title: "Refused messages", about: "Messages that Slack refuses: countersign pending lists them", unit: "short", kind: "stat", queries: [][2]string{{`sum(max by (kind) (countersign_messages_undelivered))`, ""}}, limits: []object{limit(1, "orange")}},
-		{title: "Slack", about: "Up while Slack answers every process, and reaches it", unit: "short", kind: "stat", queries: [][2]string{{`min(countersign_slack_up)`, ""}}, limits: []object{limit(0, "red"), limit(1, "green")}, words: object{"0": "down", "1": "up"}},
-		{title: "Paused", about: "Whether an operator or a person paused everything", unit: "short", kind: "stat", queries: [][2]string{{`max(countersign_paused)`, ""}}, limits: []object{limit(1, "orange")}, words: object{"0": "no", "1": "yes"}},
-		{title: "Processes", about: "Processes that work on the store", unit: "short", kind: "stat", queries: [][2]string{{`max(countersign_replicas)`, ""}}},
+		{title: "Outcomes unknown", about: "Runs about which people are asked", unit: "none", kind: "stat", queries: [][2]string{{`max(countersign_runs_unknown_open)`, ""}}, limits: []object{limit(1, "red")}},
+		{title: "Cards nobody sees", about: "Requests with a card that nobody who may decide can see", unit: "none", kind: "stat", queries: [][2]string{{`max(countersign_requests_unreachable)`, ""}}, limits: []object{limit(1, "red")}},
+		{title: "Refused messages", about: "Messages that Slack refuses: countersign pending lists them", unit: "none", kind: "stat", queries: [][2]string{{`sum(max by (kind) (countersign_messages_undelivered))`, ""}}, limits: []object{limit(1, "orange")}},
+		{title: "Slack", about: "Up while Slack answers every process, and reaches it", unit: "bool:up/down", kind: "stat", queries: [][2]string{{`min(countersign_slack_up)`, ""}}, limits: []object{limit(0, "red"), limit(1, "green")}},
+		{title: "Paused", about: "Whether an operator or a person paused everything", unit: "bool:yes/no", kind: "stat", queries: [][2]string{{`max(countersign_paused)`, ""}}, limits: []object{limit(1, "orange")}},
+		{title: "Processes", about: "Processes that work on the store", unit: "none", kind: "stat", queries: [][2]string{{`max(countersign_replicas)`, ""}}},
 	}},
 	{"People", []panel{
-		{title: "Waiting, by role and risk", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{{`max by (role, risk) (countersign_requests_pending) > 0`, "{{role}}, {{risk}}"}}},
-		{title: "Longest wait, by role", about: "Dashed: the alert's limit. A gap: nothing waits", unit: "s", kind: "timeseries", limits: []object{limit(3600, "red")}, queries: [][2]string{{`max by (role) (time() - countersign_requests_pending_since_timestamp_seconds)`, "{{role}}"}}},
-		{title: "Time from the card to the decision", about: "Half and nine tenths of the decisions of the last hour", unit: "s", kind: "timeseries", queries: [][2]string{
-			{`histogram_quantile(0.5, sum by (le, role) (rate(countersign_decision_seconds_bucket[1h])))`, "{{role}}, half"},
-			{`histogram_quantile(0.9, sum by (le, role) (rate(countersign_decision_seconds_bucket[1h])))`, "{{role}}, 9/10"},
+		{title: "Waiting, by role and risk", unit: "none", kind: "timeseries", steps: true, queries: [][2]string{{`max by (role, risk) (countersign_requests_pending) > 0`, "{{role}}, {{risk}}"}}},
+		{title: "Longest wait, by role", about: "Dashed: the alert's limit. A gap: nothing waits", unit: "suffix:min", kind: "timeseries", limits: []object{limit(60, "red")}, queries: [][2]string{{`max by (role) (time() - countersign_requests_pending_since_timestamp_seconds) / 60`, "{{role}}"}}},
+		{title: "Time from the card to the decision", about: "Half and nine tenths of the decisions of the last hour", unit: "suffix:min", kind: "timeseries", queries: [][2]string{
+			{`histogram_quantile(0.5, sum by (le, role) (rate(countersign_decision_seconds_bucket[1h]))) / 60`, "{{role}}, half"},
+			{`histogram_quantile(0.9, sum by (le, role) (rate(countersign_decision_seconds_bucket[1h]))) / 60`, "{{role}}, 9/10"},
 		}},
-		{title: "Requests that ended, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (state) (increase(countersign_requests_total[1h]))`, "{{state}}"}}},
-		{title: "Expired although nobody decided, each day", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (role) (increase(countersign_requests_unanswered_total[1d]))`, "{{role}}"}}},
+		{title: "Requests that ended, each hour", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (state) (increase(countersign_requests_total[1h]))`, "{{state}}"}}},
+		{title: "Expired although nobody decided", about: "Each day. Dashed: the alert's limit", unit: "none", kind: "timeseries", limits: []object{limit(5, "red")}, queries: [][2]string{{`sum by (role) (increase(countersign_requests_unanswered_total[1d]))`, "{{role}}"}}},
 		{title: "Share of approvals within 3 s", about: "Too fast to have read the card. Dashed: the alert's limit", unit: "percentunit", kind: "timeseries", limits: []object{limit(.3, "red")}, queries: [][2]string{{
 			`sum by (role) (increase(countersign_decisions_quick_total[7d])) / sum by (role) (increase(countersign_decision_seconds_count{kind="approve"}[7d]))`, "{{role}}",
 		}}},
 	}},
 	{"Runs", []panel{
-		{title: "Runs, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (state) (increase(countersign_runs_total[1h]))`, "{{state}}"}}},
+		{title: "Runs, each hour", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (state) (increase(countersign_runs_total[1h]))`, "{{state}}"}}},
 		{title: "From the click to the run", about: "99 of 100 runs", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_run_start_seconds_bucket[1h])))`, "99 %"}}},
-		{title: "Connections", about: "1 while Slack or an MCP server is connected", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{
+		{title: "Connections", about: "Slack and each MCP server", unit: "bool:up/down", kind: "timeseries", steps: true, queries: [][2]string{
 			{`min(countersign_slack_up)`, "Slack"}, {`max by (server) (countersign_server_up)`, "{{server}}"},
 		}},
 	}},
 	{"Model", []panel{
 		{title: "Tokens, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (agent, direction) (increase(countersign_model_tokens_total[1h]))`, "{{agent}}, {{direction}}"}}},
-		{title: "Calls to the model, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_model_calls_total[1h])) > 0`, "{{outcome}}"}}},
+		{title: "Calls to the model, each hour", about: "By what came of them", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_model_calls_total[1h])) > 0`, "{{outcome}}"}}},
 		{title: "Time of an answer", about: "Half and nine tenths of the calls", unit: "s", kind: "timeseries", queries: [][2]string{
 			{`histogram_quantile(0.5, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "half"},
 			{`histogram_quantile(0.9, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "9/10"},
 		}},
 	}},
 	{"Slack", []panel{
-		{title: "Messages that wait for Slack", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{{`max by (rank) (countersign_outbox_waiting)`, "{{rank}}"}}},
+		{title: "Messages that wait for Slack", unit: "none", kind: "timeseries", steps: true, queries: [][2]string{{`max by (rank) (countersign_outbox_waiting)`, "{{rank}}"}}},
 		{title: "Time until Slack shows an answer", about: "99 of 100 answers, from the end of the turn", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_answer_shown_seconds_bucket{since="end"}[1h])))`, "99 %"}}},
-		{title: "Calls to Slack, each hour", about: "By what came of them", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
+		{title: "Calls to Slack, each hour", about: "By what came of them", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
 	}},
 	{"Other agents", []panel{
-		{title: "Requests about other agents' calls that ended, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (client, state) (increase(countersign_gateway_approvals_total[1h]))`, "{{client}}, {{state}}"}}},
-		{title: "Connections that wait for a decision", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{{`sum(countersign_gateway_waiting)`, "connections"}}},
-		{title: "HTTP requests to the gateway, each hour", about: "By status of the response", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (client, status) (increase(countersign_gateway_requests_total[1h]))`, "{{client}}, {{status}}"}}},
+		{title: "Other agents' requests, each hour", about: "Requests that ended", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (client, state) (increase(countersign_gateway_approvals_total[1h]))`, "{{client}}, {{state}}"}}},
+		{title: "Connections that wait for a decision", unit: "none", kind: "timeseries", steps: true, queries: [][2]string{{`sum(countersign_gateway_waiting)`, "connections"}}},
+		{title: "HTTP requests to the gateway, each hour", about: "By status of the response", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (client, status) (increase(countersign_gateway_requests_total[1h]))`, "{{client}}, {{status}}"}}},
 	}},
 	{"Store and history", []panel{
 		{title: "Size", unit: "bytes", kind: "timeseries", queries: [][2]string{{`max(countersign_store_size_bytes)`, "store"}}},
 		{title: "Writes", about: "A second", unit: "wps", kind: "timeseries", queries: [][2]string{{`sum(rate(countersign_store_write_seconds_count[$__rate_interval]))`, "transactions"}}},
 		{title: "Time of a write", about: "99 of 100 transactions", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_store_write_seconds_bucket[$__rate_interval])))`, "99 %"}}},
-		{title: "Not sealed, not copied", about: "Records without a head, and heads that are in the store only", unit: "short", kind: "timeseries", steps: true, queries: [][2]string{
+		{title: "Not sealed, not copied", about: "Records without a head, and heads that are in the store only", unit: "none", kind: "timeseries", steps: true, queries: [][2]string{
 			{`max(countersign_audit_unsealed)`, "records"}, {`min by (to) (countersign_audit_heads_waiting)`, "heads for {{to}}"},
 		}},
 		{title: "Memory", unit: "bytes", kind: "timeseries", queries: [][2]string{{`process_resident_memory_bytes and on (instance) countersign_build_info`, "{{instance}}"}}},
-		{title: "Goroutines", unit: "short", kind: "timeseries", queries: [][2]string{{`go_goroutines and on (instance) countersign_build_info`, "{{instance}}"}}},
+		{title: "Goroutines", unit: "none", kind: "timeseries", queries: [][2]string{{`go_goroutines and on (instance) countersign_build_info`, "{{instance}}"}}},
 	}},
 }
 
@@ -109,7 +108,7 @@ func written() object {
 		y++
 		wide, high := 8, 8
 		if row.panels[0].kind == "stat" {
-			wide, high = 24/len(row.panels), 4
+			wide, high = 6, 3 // a narrow panel would cut off its title
 		}
 		for i, p := range row.panels {
 			var targets []object
@@ -153,26 +152,27 @@ func (p panel) options() object {
 	}
 }
 
-// fields returns the settings of a panel's values. Without limits, Grafana would show values from 80 on in red.
+// fields returns the settings of a panel's values. Without limits, Grafana would show values from 80 on in red. Without
+// decimals, an axis has marks only at whole numbers, but would also round 2.5 K to 3 K. So only the unit none, which has
+// no K, has no decimals.
 func (p panel) fields() object {
 	out := object{"unit": p.unit, "min": 0, "thresholds": object{"mode": "absolute", "steps": append([]object{{"value": nil, "color": "green"}}, p.limits...)}}
+	if p.unit == "none" {
+		out["decimals"] = 0
+	}
 	if p.kind == "stat" {
-		out["noValue"] = "no metrics"
-		if p.words != nil {
-			words := object{}
-			for value, word := range p.words {
-				words[value] = object{"text": word}
-			}
-			out["mappings"] = []object{{"type": "value", "options": words}}
-		}
+		// Grafana shows the text of noValue in the colour of the lowest step, which is green.
+		missing := object{"match": "null", "result": object{"text": "no metrics", "color": "red"}}
+		out["mappings"] = []object{{"type": "special", "options": missing}}
 		return out
 	}
 	custom := object{"drawStyle": "line", "lineWidth": 1, "fillOpacity": 10, "showPoints": "auto", "spanNulls": false, "lineInterpolation": "linear"}
 	if p.steps {
 		custom["lineInterpolation"] = "stepAfter"
 	}
-	if len(p.limits) > 0 {
+	if n := len(p.limits); n > 0 {
 		custom["thresholdsStyle"] = object{"mode": "dashed"}
+		custom["axisSoftMax"] = p.limits[n-1]["value"] // otherwise, the axis may end below the dashed line
 	}
 	out["custom"], out["color"] = custom, object{"mode": "palette-classic"}
 	return out

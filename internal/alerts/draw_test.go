@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"bytes"
-	"fmt"
 	"image"
 	"image/color"
 	"image/color/palette"
@@ -138,20 +137,11 @@ func (p drawn) drawStat(c draw.Canvas) {
 	if fields := p.FieldConfig.Defaults; len(p.lines) > 0 {
 		v := p.lines[0].points[len(p.lines[0].points)-1].Y
 		shown = inUnit(*fields.Unit, v)
-		for _, m := range fields.Mappings {
-			if m.ValueMap != nil {
-				if w, ok := m.ValueMap.Options[strconv.FormatFloat(v, 'g', -1, 64)]; ok {
-					shown = *w.Text
-				}
-			}
-		}
 		for _, s := range fields.Thresholds.Steps {
 			if s.Value == nil || v >= *s.Value {
 				colour = colours[s.Color]
 			}
 		}
-	} else if fields.NoValue != nil {
-		shown = *fields.NoValue
 	}
 	s := style(30, colour, true)
 	s.XAlign = draw.XCenter
@@ -211,6 +201,9 @@ func (p drawn) drawLines(c draw.Canvas, begins, ends time.Time, step time.Durati
 	pl.X.Min, pl.X.Max = float64(begins.Unix()), float64(ends.Unix())
 	pl.X.Tick.Marker = days{begins, ends}
 	most := 0.0
+	if custom != nil && custom.AxisSoftMax != nil {
+		most = *custom.AxisSoftMax
+	}
 	for _, l := range p.lines {
 		for _, xy := range l.points {
 			most = max(most, xy.Y)
@@ -313,10 +306,7 @@ func ticksOf(unit string, most float64) (out []plot.Tick) {
 			break
 		}
 	}
-	if unit == "short" && most <= 4.5 {
-		step = 1
-	}
-	if most == 0 {
+	if most == 0 || unit == "none" && most <= 4.5 || strings.HasPrefix(unit, "bool:") {
 		step = 1
 	}
 	for v := 0.0; ; v += step {
@@ -362,6 +352,15 @@ func inUnit(unit string, v float64) string {
 		return scaled(v, 1000, " wr/s", " K wr/s")
 	case "short":
 		return scaled(v, 1000, "", " K", " Mil")
+	case "none":
+		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	return fmt.Sprint(short(v), " ", unit)
+	if words, ok := strings.CutPrefix(unit, "bool:"); ok {
+		yes, no, _ := strings.Cut(words, "/")
+		if v == 0 {
+			return no
+		}
+		return yes
+	}
+	return short(v) + " " + strings.TrimPrefix(unit, "suffix:")
 }

@@ -102,6 +102,24 @@ func TestGrafanaSchema(t *testing.T) {
 	if len(panels) < 20 {
 		t.Errorf("only %d panels", len(panels))
 	}
+	for _, p := range panels {
+		if len(*p.Title) > 40 {
+			t.Errorf("on a small screen, the title %q is cut off", *p.Title)
+		}
+		if p.Type == "stat" && colourWithoutMetrics(p) != "red" {
+			t.Errorf("the panel %q is not red if there are no metrics", *p.Title)
+		}
+	}
+}
+
+// colourWithoutMetrics returns the colour of a panel's value if the query has no result.
+func colourWithoutMetrics(p dashboard.Panel) string {
+	for _, m := range p.FieldConfig.Defaults.Mappings {
+		if s := m.SpecialValueMap; s != nil && s.Options.Match == dashboard.SpecialValueMatchNull && s.Options.Result.Color != nil {
+			return *s.Options.Result.Color
+		}
+	}
+	return p.FieldConfig.Defaults.Thresholds.Steps[0].Color
 }
 
 // TestGrafanaSchemaFinds puts a wrong key or a value of a wrong type at each level of the dashboard. Each change must
@@ -134,7 +152,7 @@ func TestGrafanaSchemaFinds(t *testing.T) {
 		"a type of the fields":      {`"min": 0`, `"min": "0"`},
 		"a key of the thresholds":   {`"steps":`, `"step":`},
 		"a type of a threshold":     {`"value": 3600`, `"value": "3600"`},
-		"a key of a mapping":        {`"text": "down"`, `"txt": "down"`},
+		"a key of a mapping":        {`"text": "no metrics"`, `"txt": "no metrics"`},
 		"a custom option":           {`"lineWidth":`, `"width":`},
 		"a type of a custom option": {`"fillOpacity": 10`, `"fillOpacity": "10"`},
 		"a key below the custom option": {`"thresholdsStyle": {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -286,5 +287,28 @@ func compose(env types.Mapping) (*types.Project, error) {
 func TestComposeWithoutModel(t *testing.T) {
 	if _, err := compose(types.Mapping{}); err == nil || !strings.Contains(err.Error(), "name the model") {
 		t.Error(err)
+	}
+}
+
+// TestComposeKeepsMetrics checks that Prometheus keeps the metrics for longer than each alert looks back.
+func TestComposeKeepsMetrics(t *testing.T) {
+	p, err := compose(types.Mapping{"OPENAI_MODEL": "gpt-5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	days := func(pattern, text string) (most int) {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			n, err := strconv.Atoi(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			most = max(most, n)
+		}
+		return most
+	}
+	kept := days(`--storage\.tsdb\.retention\.time=(\d+)d`, strings.Join(p.Services["prometheus"].Command, " "))
+	needed := days(`\[(\d+)d\]`, read(t, deploy+"/prometheus/alerts.yaml"))
+	if needed == 0 || kept <= needed {
+		t.Errorf("the alerts need the metrics of %d days, and Prometheus keeps them for %d days", needed, kept)
 	}
 }
