@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"time"
+
+	"countersign/approvers"
+)
 
 // TimerKind names the work of a timer. Each piece of pending work has a timer in the store. A new process reads the due
 // timers and continues the work.
@@ -62,6 +66,22 @@ type Timer struct {
 	// PutOff is the time at which the timer was last postponed. If the timer was never postponed, PutOff is zero. Due
 	// is the time to which the timer was postponed.
 	PutOff time.Time `json:"put_off,omitzero"`
+}
+
+// LostTimer returns the timer of an execution that has not ended, for a backend that has lost the timer. The timers
+// TimerOutcome and TimerLeave wait for a deadline that is not in the execution. Their Due is the time at which the
+// deadline began to run. So they are due at once, and their handlers compute the deadline again. The Due of TimerRun is
+// zero.
+func LostTimer(e approvers.Execution) Timer {
+	switch {
+	case e.State == approvers.ExecutionUnknown:
+		return Timer{Kind: TimerLeave, Ref: e.ID, Due: e.FinishedAt}
+	case e.Caller == "":
+		return Timer{Kind: TimerRun, Ref: e.ID, Affinity: ToConversation + e.Conversation}
+	case e.State == approvers.ExecutionNone:
+		return Timer{Kind: TimerOutcome, Ref: e.ID, Due: e.CreatedAt}
+	}
+	return Timer{Kind: TimerOutcome, Ref: e.ID, Due: e.StartedAt}
 }
 
 // InboxKind is the kind of a delivery from Slack.

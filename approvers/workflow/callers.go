@@ -556,11 +556,29 @@ func (t callersTx) lapsed(call store.Call, e approvers.Execution) (bool, error) 
 		return false, nil
 	}
 	timer, err := t.Timer(store.TimerOutcome, e.ID)
-	if err != nil || t.now.Before(timer.Due) {
+	if err != nil || t.now.Before(t.timeLimit(e, timer)) {
 		return false, store.IgnoreNotFound(err)
 	}
 	res := approvers.NewResult(approvers.OutcomeExpired, e.Tool, "it was not claimed in time", "")
 	return true, t.turns.giveResult(call, approvers.OutcomeExpired, res.Text())
+}
+
+// timeLimit returns the time by which a caller has to claim a call that needs no approval, or to report the outcome of a
+// run. timer is the timer of the execution. If the timer was lost, it has no time limit: see store.LostTimer.
+func (t callersTx) timeLimit(e approvers.Execution, timer store.Timer) time.Time {
+	client, known := t.policy.Client(e.Caller)
+	tool, _ := t.policy.Tool(e.Tool, client.Agent)
+	began, within := e.CreatedAt, tool.RunWithin
+	if e.State == approvers.ExecutionExecuting {
+		began, within = e.StartedAt, client.OutcomeWithin
+		if !known {
+			within = time.Hour
+		}
+	}
+	if timer.Due.After(began) {
+		return timer.Due
+	}
+	return began.Add(within)
 }
 
 func hashOf(args json.RawMessage) string {
@@ -761,6 +779,9 @@ func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 		if err != nil {
 			return errors.Join(store.IgnoreNotFound(err), t.ClearTimer(store.TimerOutcome, timer.Ref))
 		}
+		if t.callers.timeLimit(e, timer).After(t.now) {
+			return t.callers.wait(e)
+		}
 		switch e.State {
 		case approvers.ExecutionExecuting:
 			return t.runs.markUnknown(e, approvers.LossUnreported)
@@ -778,19 +799,9 @@ func (w *Callers) Overdue(ctx context.Context, timer store.Timer) error {
 	})
 }
 
-// wait sets the timer for a call that needs no approval. The caller has to claim the call before the timer is due.
-func (t callersTx) wait(e approvers.Execution, agent string) error {
-	p, _ := t.policy.Tool(e.Tool, agent)
-	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(p.RunWithin)})
-}
-
-// lease sets the timer for a run. The caller has to report the outcome before the timer is due.
-func (t callersTx) lease(e approvers.Execution) error {
-	within := time.Hour // used if the client was removed from the policy
-	if c, ok := t.policy.Client(e.Caller); ok {
-		within = c.OutcomeWithin
-	}
-	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.now.Add(within)})
+// wait sets the timer for a call that its caller has to claim, or for a run whose outcome the caller has to report.
+func (t callersTx) wait(e approvers.Execution) error {
+	return t.SetTimer(store.Timer{Kind: store.TimerOutcome, Ref: e.ID, Due: t.timeLimit(e, store.Timer{})})
 }
 
 // t.follow adds a request to its caller's list of pending requests, or removes the request from the list. follow also

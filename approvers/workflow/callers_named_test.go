@@ -94,7 +94,7 @@ func TestLastRequestAfterARestore(t *testing.T) {
 // key from Name refers to the run that was given to Name.
 func TestNamedRuns(t *testing.T) {
 	h := newCallerHarness(t)
-	id := h.callerAsks(callerCall("a", `issue_refund {"amount":1}`))
+	id := h.callerAsks(callerCall("a", `issue_refund {"amount":1}`, func(c *workflow.CallerCall) { c.Edits = true }))
 	run := func() string { return h.callerView("ci", id).Execution.ID }
 	named := func(key, want string) {
 		t.Helper()
@@ -113,4 +113,7 @@ func TestNamedRuns(t *testing.T) {
 		named("a", first)
 		named("b", last)
 	}
+	_, err := h.Requests.Decide(h.ctx(), h.edit(lead, h.callerView("ci", id).Request.ID, `{"amount":2}`)) // the edit makes another run
+	h.ok(err)
+	named("a", first)
 }

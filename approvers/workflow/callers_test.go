@@ -227,6 +227,43 @@ func TestCallersUnknown(t *testing.T) {
 	h.runs(id, approvers.ExecutionFailed)
 }
 
+// The timers of executions are lost, and the store sets them again without their deadlines. The deadlines stay the same:
+// for the claim of a call that needs no approval, for the report of a run, and for a person's report.
+func TestLostTimersKeepDeadlines(t *testing.T) {
+	h := newCallerHarness(t)
+	tool, _ := h.policy.Load().Tool("search_orders", ci.Agent)
+	outcome := func(id string) approvers.Outcome { return h.call(id).Outcome }
+	for name, c := range map[string]struct {
+		begin  func(id string)
+		within time.Duration
+		over   func(id string) bool
+	}{
+		"to claim":  {func(string) {}, tool.RunWithin, func(id string) bool { return outcome(id) == approvers.OutcomeExpired }},
+		"to report": {func(id string) { h.ok(h.claims(id)) }, ci.OutcomeWithin, func(id string) bool { return h.callerView("ci", id).Execution.State == approvers.ExecutionUnknown }},
+		"of people": {func(id string) {
+			h.ok(h.claims(id))
+			h.ok(h.Callers.Report(h.ctx(), ci, id, "", approvers.ExecutionUnknown, ""))
+		}, tool.ExpiresAfter, func(id string) bool { return outcome(id) == approvers.OutcomeUnknown }},
+	} {
+		id := h.callerAsks(callerCall(name, "search_orders {}"))
+		c.begin(id)
+		h.clock.pass(c.within / 2)
+		e := *h.callerView("ci", id).Execution
+		h.ok(h.store.Update(h.ctx(), func(tx store.Tx) error { return tx.SetTimer(store.LostTimer(e)) }))
+		h.due()
+		h.clock.pass(c.within/2 - time.Second)
+		h.due()
+		if c.over(id) {
+			t.Errorf("the time %s is over too early", name)
+		}
+		h.clock.pass(time.Second)
+		h.due()
+		if !c.over(id) {
+			t.Errorf("the time %s does not end: %+v", name, h.call(id))
+		}
+	}
+}
+
 // The policy names a caller's owner by the user id in the workspace. If the enterprise has another id for this person,
 // the owner can still withdraw the requests, answer questions, and report the outcome of a run.
 func TestCallersOwnerInAnEnterprise(t *testing.T) {

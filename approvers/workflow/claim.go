@@ -138,7 +138,7 @@ func (t runsTx) start(e *approvers.Execution, transition func(approvers.Executio
 	facts := map[string]string{"execution": e.ID, "digest": e.Digest, "process": e.Owner, "try": strconv.Itoa(e.Tries)}
 	if e.Caller != "" {
 		facts["runs"] = e.Caller
-		err = t.callers.lease(*e)
+		err = t.callers.wait(*e)
 	} else {
 		err = t.questions.setLease(*e, t.now)
 	}

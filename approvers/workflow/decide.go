@@ -354,6 +354,9 @@ func (t requestsTx) replaceExecution(r approvers.Request) error {
 	if r.Facts.Caller.Decides() {
 		e.Caller = r.Facts.Caller.Name
 	}
+	if r.Retry != nil {
+		e.After = r.Retry.Execution
+	}
 	if err := t.PutExecution(e); err != nil {
 		return err
 	}

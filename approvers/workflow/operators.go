@@ -247,7 +247,8 @@ func (w *Outbox) FollowChecks(ctx context.Context, failed map[string]FailedCheck
 		return err
 	})
 	follows := func(p settings.Problem) bool { return p.Lasts() && (p.Kind == settings.ProblemCheck || p.Kind.Once()) }
-	if err == nil && len(failed) == 0 && !slices.ContainsFunc(known.Notices, func(n settings.OperatorNotice) bool { return slices.ContainsFunc(n.Problems, follows) }) {
+	long := slices.ContainsFunc(slices.Collect(maps.Values(failed)), func(f FailedCheck) bool { return f.Long })
+	if err == nil && !long && !slices.ContainsFunc(known.Notices, func(n settings.OperatorNotice) bool { return slices.ContainsFunc(n.Problems, follows) }) {
 		return nil
 	}
 	return w.update(ctx, "follow checks", func(t *tx) error {

@@ -227,7 +227,7 @@ func (t proposalsTx) proposeAdmissible(turn approvers.Turn, call store.Call, too
 			return "", false, err
 		}
 		if e.Caller != "" {
-			return "", false, t.callers.wait(e, turn.Agent)
+			return "", false, t.callers.wait(e)
 		}
 		return "", false, t.runNow(e)
 	}

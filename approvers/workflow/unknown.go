@@ -339,7 +339,11 @@ func (w *Runs) LeaveUnknown(ctx context.Context, timer store.Timer) error {
 		}
 		p, _ := t.policy.Tool(e.Tool, "")
 		deadline := e.FinishedAt.Add(p.ExpiresAfter)
-		if timer.Due.Before(deadline) { // the policy gives more time now than when people were asked
+		lost := !timer.Due.After(e.FinishedAt) // then the timer has no deadline: see store.LostTimer
+		if lost && deadline.After(t.now) {
+			return t.SetTimer(store.Timer{Kind: store.TimerLeave, Ref: e.ID, Due: deadline})
+		}
+		if !lost && timer.Due.Before(deadline) { // the policy gives more time now than when people were asked
 			deadline = timer.Due
 		}
 		if early, err := t.handledFirst(timer, deadline); early || err != nil {

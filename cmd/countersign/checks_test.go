@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"testing"
 	"time"
 
 	"countersign/approvers/workflow"
+	"countersign/approvers/workflow/settings"
+	"countersign/store"
 )
 
 // The operators are told of a check that has failed for its time. When the check succeeds once, its time begins anew.
@@ -47,4 +50,55 @@ func TestLongFailedChecks(t *testing.T) {
 			t.Errorf("step %d: the operators are told of %v", i, got)
 		}
 	}
+}
+
+// lateInspection is a store whose inspections wait for the channel.
+type lateInspection struct {
+	store.Store
+	store.Inspected
+	begin chan struct{}
+}
+
+func (s lateInspection) Inspect(ctx context.Context) error {
+	select {
+	case <-s.begin:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// After a restart, the check of the store's rows succeeds, because this process has not inspected the store yet. The
+// notice about damaged rows that an earlier process has found ends only after the inspection.
+func TestRowsBeforeInspection(t *testing.T) {
+	var begin chan struct{}
+	inFakedTime(t, func(b *synctestHarness) {
+		b.policy += "operators: {channel: \"#support\"}\n"
+		begin = make(chan struct{})
+		b.setup.store = lateInspection{b.db, b.db, begin}
+		known, err := json.Marshal(settings.Operators{Notices: []settings.OperatorNotice{{
+			Message: "earlier", At: time.Now(), Problems: []settings.Problem{{Kind: settings.ProblemCheck, Of: "rows", Since: time.Now()}},
+		}}})
+		b.ok(err)
+		b.ok(b.db.Update(b.ctx, func(tx store.Tx) error {
+			return tx.PutSetting(store.Setting{Key: store.SettingOperators, Value: known})
+		}))
+	}, func(b *synctestHarness) {
+		lasts := func() (yes bool) {
+			b.ok(b.db.View(b.ctx, func(r store.Reader) error {
+				o, _, err := settings.ReadOperators(r)
+				yes = err == nil && o.Notices[0].Problems[0].Lasts()
+				return err
+			}))
+			return yes
+		}
+		time.Sleep(10 * time.Minute)
+		if !lasts() {
+			t.Error("the problem has ended before the inspection")
+		}
+		close(begin)
+		time.Sleep(2 * checkEvery)
+		if lasts() {
+			t.Error("the problem lasts after the inspection")
+		}
+	})
 }

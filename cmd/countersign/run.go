@@ -92,6 +92,8 @@ type parts struct {
 	mcp      *atomic.Pointer[mcpserver.Server] // empty until the gateway is open
 	sealer   *audit.Sealer                     // nil: no sealing
 	reporter *audit.Reporter
+
+	inspections *atomic.Int64 // how many inspections of the store have ended
 }
 
 // assemble connects the layers. assemble makes no network calls.
@@ -162,7 +164,8 @@ func (s setup) assemble() parts {
 		}
 		s.rotation.Use = func(ctx context.Context, token string) error { return b.Renew(ctx, bot.Secrets{BotToken: token}) }
 	}
-	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t, mcp: &mcp, reporter: audit.NewReporter(wf.History, s.store, s.tools.Policy, s.log)}
+	p := parts{workflow: wf, bot: b, agent: a, metrics: m, traces: t, mcp: &mcp, inspections: new(atomic.Int64)}
+	p.reporter = audit.NewReporter(wf.History, s.store, s.tools.Policy, s.log)
 	p.webhooks = gateway.NewWebhooks(gateway.WebhookConfig{
 		Callers: wf.Callers, Views: wf.Views, Policy: s.tools.Policy, Lookup: config.Lookup, Log: s.log, Now: s.now, Count: m.CountWebhook,
 	})
@@ -320,7 +323,7 @@ func (s setup) run(ctx context.Context, p parts) error {
 	g.Go(func() error { return p.workflow.Work(ctx, p.traced(p.workers())) })
 	g.Go(func() error { return p.bot.Statuses.Keep(ctx) })
 	g.Go(func() error { return s.policies.Watch(ctx, p.workflow) })
-	g.Go(func() error { return inspect(ctx, s.store, s.log) })
+	g.Go(func() error { return inspect(ctx, s.store, p.inspections, s.log) })
 	s.followMachine(ctx, g)
 	g.Go(func() error {
 		return s.inOneReplica(ctx, upkeepJob, func(ctx context.Context) error { return forget(ctx, p.workflow, p.metrics, s.log) })

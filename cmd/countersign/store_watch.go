@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"countersign/approvers/workflow"
@@ -154,8 +155,9 @@ const (
 	inspectAgain = 6 * time.Hour
 )
 
-// inspect searches the whole store for damage. The log, /readyz and the metrics report the damage.
-func inspect(ctx context.Context, s store.Store, log *slog.Logger) error {
+// inspect searches the whole store for damage. The log, /readyz and the metrics report the damage. inspect counts its
+// inspections.
+func inspect(ctx context.Context, s store.Store, inspections *atomic.Int64, log *slog.Logger) error {
 	in, ok := s.(store.Inspected)
 	if !ok {
 		return nil
@@ -166,7 +168,10 @@ func inspect(ctx context.Context, s store.Store, log *slog.Logger) error {
 			return nil
 		case <-time.After(next):
 		}
-		if err := in.Inspect(ctx); err != nil && ctx.Err() == nil {
+		err := in.Inspect(ctx)
+		if err == nil {
+			inspections.Add(1)
+		} else if ctx.Err() == nil {
 			log.WarnContext(ctx, "the store could not be inspected", "error", err)
 		}
 	}

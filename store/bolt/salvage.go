@@ -690,10 +690,9 @@ func (s *salvage) wanted() {
 	})
 	eachRecord(s, executions, func(e *approvers.Execution) {
 		switch {
-		case e.State == approvers.ExecutionExecuting, e.State == approvers.ExecutionNone && e.Request == "" && open[e.ID]:
-			want(runTimer(e))
-		case e.State == approvers.ExecutionUnknown && open[e.ID]:
-			want(store.Timer{Kind: store.TimerLeave, Ref: e.ID})
+		case e.State == approvers.ExecutionExecuting, e.State == approvers.ExecutionNone && e.Request == "" && open[e.ID],
+			e.State == approvers.ExecutionUnknown && open[e.ID]:
+			want(store.LostTimer(*e))
 		}
 	})
 	eachRecord(s, requests, func(r *approvers.Request) {
@@ -708,7 +707,7 @@ func (s *salvage) wanted() {
 	})
 	eachRecord(s, inbox, func(i *store.Inbox) {
 		if i.HandledAt.IsZero() {
-			want(store.Timer{Kind: store.TimerInbox, Ref: i.ID})
+			want(store.Timer{Kind: store.TimerInbox, Ref: i.ID, Due: i.ReceivedAt})
 		}
 	})
 	eachRecord(s, outboxMessages, func(m *store.OutboxMessage) {
@@ -721,14 +720,6 @@ func (s *salvage) wanted() {
 func (s *salvage) there(in bucket, k string) bool {
 	_, there := s.set[in][k]
 	return there
-}
-
-// runTimer returns the timer of a run that has not ended.
-func runTimer(e *approvers.Execution) store.Timer {
-	if e.Caller != "" {
-		return store.Timer{Kind: store.TimerOutcome, Ref: e.ID}
-	}
-	return store.Timer{Kind: store.TimerRun, Ref: e.ID, Affinity: store.ToConversation + e.Conversation}
 }
 
 // timerOf maps a kind of timer to the bucket of the record that the timer's Ref names.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -54,14 +53,10 @@ func callWaits(r *run, c *store.Call) ([]store.Timer, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case e.State == approvers.ExecutionUnknown:
-		return []store.Timer{{Kind: store.TimerLeave, Ref: e.ID}}, nil
-	case e.State != approvers.ExecutionExecuting && (e.State != approvers.ExecutionNone || e.Request != ""): // the run has ended, or the request waits
-		return nil, nil
-	case e.Caller != "":
-		return []store.Timer{{Kind: store.TimerOutcome, Ref: e.ID}}, nil
+	case e.State == approvers.ExecutionUnknown, e.State == approvers.ExecutionExecuting, e.State == approvers.ExecutionNone && e.Request == "":
+		return []store.Timer{store.LostTimer(e)}, nil
 	}
-	return []store.Timer{{Kind: store.TimerRun, Ref: e.ID, Affinity: store.ToConversation + e.Conversation}}, nil
+	return nil, nil // the run has ended, or the request waits
 }
 
 func grantWaits(_ *run, g *approvers.Grant) ([]store.Timer, error) {
@@ -75,7 +70,7 @@ func inboxWaits(_ *run, i *store.Inbox) ([]store.Timer, error) {
 	if !i.HandledAt.IsZero() {
 		return nil, nil
 	}
-	return []store.Timer{{Kind: store.TimerInbox, Ref: i.ID}}, nil
+	return []store.Timer{{Kind: store.TimerInbox, Ref: i.ID, Due: i.ReceivedAt}}, nil
 }
 
 func outboxWaits(_ *run, m *store.OutboxMessage) ([]store.Timer, error) {
@@ -143,7 +138,8 @@ func (s *Store) lostTimers(ctx context.Context, from source, lost []lostTimer) e
 		s.damage.Over("timers", key)
 		s.damage.Found(store.Damage{Bucket: "timers", Key: key, Why: why, Mended: mended})
 	}
-	if s.replica.Load() == nil {
+	replica := s.replica.Load()
+	if replica == nil {
 		for _, x := range lost {
 			damage(x.timer, "it is missing. serve sets it again within minutes of its start", false)
 		}
@@ -161,7 +157,7 @@ func (s *Store) lostTimers(ctx context.Context, from source, lost []lostTimer) e
 		}
 		for _, x := range lost {
 			if x.timer.Due.IsZero() {
-				x.timer.Due = time.Now()
+				x.timer.Due = replica.Now()
 			}
 			if err := t.SetTimer(x.timer); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/store"
 	"countersign/store/postgres"
@@ -83,9 +84,16 @@ func TestLostTimers(t *testing.T) {
 		t.Errorf("without a replica, the inspection has set %v", left)
 	}
 
-	_, err = s.Join(ctx, postgres.ReplicaOptions{Name: "one"})
+	_, err = s.Join(ctx, postgres.ReplicaOptions{Name: "one", Now: func() time.Time { return time.Now().Add(time.Hour) }}) // the machine's clock is ahead
 	fail(err)
 	fail(s.Inspect(ctx))
+	fail(s.View(ctx, func(r store.Reader) error {
+		due, err := r.Timers(store.TimerThink, 1)
+		if err == nil && !due[0].Due.Before(time.Now().Add(time.Minute)) {
+			t.Errorf("the model is called at %s, by the machine's clock", due[0].Due)
+		}
+		return err
+	}))
 	if after := timersOf(t, s); !maps.Equal(after, before) {
 		t.Errorf("the timers are\n%v\nand were\n%v", after, before)
 	}
