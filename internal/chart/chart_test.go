@@ -247,3 +247,22 @@ func TestLint(t *testing.T) {
 		}
 	}
 }
+
+// TestConfigMap checks that the pods get the exact bytes of the policy and of the lock file.
+func TestConfigMap(t *testing.T) {
+	for _, text := range []string{"version: 1\n", "  # indented\nversion: 1\n\n", "version: 1", "a: \"{{.x}}\"\r\nb: |\n  \tc\n", "# ü \u00a0 ✓\n---\n"} {
+		files, err := render(t, values(map[string]any{"policy": text, "lock": text}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for doc := range strings.SplitSeq(files["service.yaml"], "\n---\n") {
+			var m corev1.ConfigMap
+			if err := yaml.Unmarshal([]byte(doc), &m); err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			if m.Kind == "ConfigMap" && (m.Data["countersign.yaml"] != text || m.Data["countersign.lock"] != text) {
+				t.Errorf("%q became %q", text, m.Data)
+			}
+		}
+	}
+}
