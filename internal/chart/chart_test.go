@@ -182,11 +182,18 @@ func TestWrongValues(t *testing.T) {
 		"an interval without a unit":     {values(map[string]any{"serviceMonitor": map[string]any{"enabled": true, "interval": "30"}}), "interval"},
 		"another kind of store":          {values(map[string]any{"store": map[string]any{"kind": "sqlite"}}), "kind"},
 		"neither a key nor an endpoint":  {values(map[string]any{"model": map[string]any{"name": "m"}}), "model"},
-		"too many replicas for Slack":    {values(map[string]any{"store": map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 6}}}), "replicas"},
+		"too many replicas for Slack":    {values(map[string]any{"store": map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 5}}}), "replicas"},
+		"a variable that is a number":    {values(map[string]any{"env": []any{map[string]any{"name": "N", "value": 5}}}), "/env/0/value"},
+		"an annotation that is a number": {values(map[string]any{"podAnnotations": map[string]any{"port": 9090}}), "/podAnnotations/port"},
+		"a label of nodes that is true":  {values(map[string]any{"nodeSelector": map[string]any{"bots": true}}), "/nodeSelector/bots"},
 	} {
 		if _, err := render(t, c.given); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+	many := map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 5}}
+	if _, err := render(t, values(map[string]any{"store": many, "slack": http})); err != nil {
+		t.Errorf("five replicas over HTTP: %v", err)
 	}
 }
 
