@@ -185,6 +185,7 @@ func TestWrongValues(t *testing.T) {
 		"too many replicas for Slack":    {values(map[string]any{"store": map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 5}}}), "replicas"},
 		"a variable that is a number":    {values(map[string]any{"env": []any{map[string]any{"name": "N", "value": 5}}}), "/env/0/value"},
 		"an annotation that is a number": {values(map[string]any{"podAnnotations": map[string]any{"port": 9090}}), "/podAnnotations/port"},
+		"memory in a wrong unit":         {values(map[string]any{"resources": map[string]any{"limits": map[string]any{"memory": "512MB"}}}), "/resources/limits/memory"},
 		"a label of nodes that is true":  {values(map[string]any{"nodeSelector": map[string]any{"bots": true}}), "/nodeSelector/bots"},
 	} {
 		if _, err := render(t, c.given); err == nil || !strings.Contains(err.Error(), c.want) {
