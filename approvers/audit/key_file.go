@@ -144,7 +144,7 @@ func readWritten(ctx context.Context, path string) (KeyFile, error) {
 // originOf returns the origin that a store's heads name, or a new origin if there are no heads.
 func originOf(ctx context.Context, s store.Store) (origin string, err error) {
 	err = s.View(ctx, func(r store.Reader) error {
-		origin = "countersign-" + strings.ToLower(rand.Text()[:12])
+		origin = newOrigin()
 		last, err := r.LastHead()
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
@@ -159,6 +159,9 @@ func originOf(ctx context.Context, s store.Store) (origin string, err error) {
 	})
 	return origin, err
 }
+
+// newOrigin returns the origin of a new history.
+func newOrigin() string { return "countersign-" + strings.ToLower(rand.Text()[:12]) }
 
 // writeNew writes a file that only its owner can read. writeNew fails if the file exists.
 func writeNew(path, text string) error {
@@ -261,17 +264,18 @@ func readLines(path string) (keys KeyFile, err error) {
 }
 
 // RenewedKeyFile creates a new key. RenewedKeyFile returns the content of the key file with the new key in the first
-// line. The caller writes the file.
+// line. If there is no file, the content has only the new key. The caller writes the file.
 func RenewedKeyFile(path string) (string, error) {
+	origin, before := newOrigin(), []byte(nil)
 	keys, err := ReadKeyFile(path)
-	if err != nil {
+	if err == nil {
+		origin = keys.Private[0].Origin()
+		before, err = os.ReadFile(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	before, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("the key can't be read: %w", err)
-	}
-	text, err := approvers.NewSealKey(rand.Reader, keys.Private[0].Origin())
+	text, err := approvers.NewSealKey(rand.Reader, origin)
 	if err != nil {
 		return "", fmt.Errorf("no key could be made: %w", err)
 	}

@@ -517,6 +517,23 @@ func TestSealKeyOfAnotherReplica(t *testing.T) {
 	}
 }
 
+// audit key --new also makes the first key. A bot on a new store uses this key.
+func TestFirstKeyFile(t *testing.T) {
+	s := newSealedStore(t)
+	path := filepath.Join(t.TempDir(), "key")
+	text, err := RenewedKeyFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := OpenKeyFile(t.Context(), path, s.db, s.log)
+	if err != nil || len(keys) != 1 || readText(t, path) != text {
+		t.Errorf("the bot has %d keys (%v), and the file\n%s", len(keys), err, readText(t, path))
+	}
+}
+
 // The key is created once. Only the owner of the key file can read the file. The key names its installation.
 func TestSealKeyFile(t *testing.T) {
 	s := newSealedStore(t)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -288,9 +287,7 @@ func announce(out io.Writer, st demoEnv, s setup, o demoOptions) {
 	default:
 		fmt.Fprintf(out, "  Kept            nothing; start with --data DIR to continue later\n")
 	}
-	if a, ok := st.l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		fmt.Fprintf(out, "\nThis address is open to the network: anybody who reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
-	}
+	warnIfOpen(out, st.l)
 	if call := suggestion(s.tools, s.tools.Policy()); call != "" {
 		fmt.Fprintf(out, "\nYou are Sam. Write in #support:  @Countersign %s\nThen switch to one of the approvers, and decide. Ctrl-C ends the demo.\n", call)
 	} else {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"time"
 
@@ -56,7 +57,7 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 		}
 	}()
 	st.now = now
-	st.base = "http://" + st.l.Addr().String()
+	st.base = localURL(st.l)
 	if st.at, err = demoStoreAt(dir, o.store); err != nil {
 		return st, err
 	}
@@ -89,7 +90,7 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 		seed.App.RequestURLs = st.listener.urls()
 	}
 	st.ws, err = workspace.New(workspace.Config{
-		Seed: seed, DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Now: now, Log: log,
+		Seed: seed, DataFile: filepath.Join(dir, "workspace.json"), Now: now, Log: log,
 		AckTimeout: o.patience, TriggerTTL: o.patience,
 	})
 	if err != nil {
@@ -193,9 +194,13 @@ const shopPath = "/shop/mcp"
 
 // shopCatalog configures a catalog with the tools of the sample shop. The catalog reaches these tools like the tools of
 // any MCP server.
-func shopCatalog(s *shop.Shop, url string) catalog.Config {
+func shopCatalog(s *shop.Shop, at string) catalog.Config {
+	u, err := url.Parse(at)
+	if err != nil {
+		panic(err) // impossible, because the URL is one of this process
+	}
 	server := config.Server{
-		Name: shopServer, URL: url, Bare: true, Allow: []string{"127.0.0.0/8", "::1/128"}, Timeout: 30 * time.Second, MaxResult: 1 << 20,
+		Name: shopServer, URL: at, Bare: true, Allow: []string{u.Hostname()}, Timeout: 30 * time.Second, MaxResult: 1 << 20,
 		Effects: map[string]approvers.Effect{},
 	}
 	var known []check.Tool

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -47,9 +49,9 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 			if err != nil {
 				return err
 			}
-			base := "http://" + l.Addr().String()
+			base := localURL(l)
 			s, err := workspace.New(workspace.Config{
-				Seed: seed, DataFile: dataFile, BaseURL: base, RealRates: realRates,
+				Seed: seed, DataFile: dataFile, RealRates: realRates,
 				Log: logger(slog.LevelInfo, config.TextLog),
 			})
 			if err != nil {
@@ -71,6 +73,7 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 			if seed.App.SigningSecret != "" {
 				fmt.Fprintf(out, "  export SLACK_SIGNING_SECRET=%s\n", seed.App.SigningSecret)
 			}
+			warnIfOpen(out, l)
 			g, ctx := errgroup.WithContext(cmd.Context())
 			g.Go(func() error { return serveHTTP(ctx, l, s.Handler()) })
 			g.Go(func() error {
@@ -87,6 +90,21 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 	cmd.Flags().StringVar(&requestURL, "request-url", "", "send events, interactions, options and commands to this URL, as Slack does without Socket Mode; if it ends in /, these names are appended")
 	cmd.Flags().BoolVar(&realRates, "real-rates", false, "enforce Slack's rate limits")
 	return cmd
+}
+
+// localURL returns the URL of a listener for clients on this machine.
+func localURL(l net.Listener) string {
+	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+		return fmt.Sprintf("http://127.0.0.1:%d", a.Port)
+	}
+	return "http://" + l.Addr().String()
+}
+
+// warnIfOpen prints a warning if other machines can reach the workspace's listener.
+func warnIfOpen(out io.Writer, l net.Listener) {
+	if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+		fmt.Fprint(out, "\nThis address is open to the network: anybody who reaches it can act as anybody in the workspace. Use --addr 127.0.0.1:8484 to keep it to this machine.\n")
+	}
 }
 
 // keepable checks at the start whether a file can be written. Otherwise, the operator would learn of a problem only

@@ -182,11 +182,19 @@ func TestWrongValues(t *testing.T) {
 		"an interval without a unit":     {values(map[string]any{"serviceMonitor": map[string]any{"enabled": true, "interval": "30"}}), "interval"},
 		"another kind of store":          {values(map[string]any{"store": map[string]any{"kind": "sqlite"}}), "kind"},
 		"neither a key nor an endpoint":  {values(map[string]any{"model": map[string]any{"name": "m"}}), "model"},
-		"too many replicas for Slack":    {values(map[string]any{"store": map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 6}}}), "replicas"},
+		"too many replicas for Slack":    {values(map[string]any{"store": map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 5}}}), "replicas"},
+		"a variable that is a number":    {values(map[string]any{"env": []any{map[string]any{"name": "N", "value": 5}}}), "/env/0/value"},
+		"an annotation that is a number": {values(map[string]any{"podAnnotations": map[string]any{"port": 9090}}), "/podAnnotations/port"},
+		"memory in a wrong unit":         {values(map[string]any{"resources": map[string]any{"limits": map[string]any{"memory": "512MB"}}}), "/resources/limits/memory"},
+		"a label of nodes that is true":  {values(map[string]any{"nodeSelector": map[string]any{"bots": true}}), "/nodeSelector/bots"},
 	} {
 		if _, err := render(t, c.given); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+	many := map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 5}}
+	if _, err := render(t, values(map[string]any{"store": many, "slack": http})); err != nil {
+		t.Errorf("five replicas over HTTP: %v", err)
 	}
 }
 
@@ -244,6 +252,25 @@ func TestLint(t *testing.T) {
 	for _, m := range linter.Messages {
 		if m.Severity >= support.WarningSev {
 			t.Errorf("%s: %v", m.Path, m.Err)
+		}
+	}
+}
+
+// TestConfigMap checks that the pods get the exact bytes of the policy and of the lock file.
+func TestConfigMap(t *testing.T) {
+	for _, text := range []string{"version: 1\n", "  # indented\nversion: 1\n\n", "version: 1", "a: \"{{.x}}\"\r\nb: |\n  \tc\n", "# ü \u00a0 ✓\n---\n"} {
+		files, err := render(t, values(map[string]any{"policy": text, "lock": text}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for doc := range strings.SplitSeq(files["service.yaml"], "\n---\n") {
+			var m corev1.ConfigMap
+			if err := yaml.Unmarshal([]byte(doc), &m); err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			if m.Kind == "ConfigMap" && (m.Data["countersign.yaml"] != text || m.Data["countersign.lock"] != text) {
+				t.Errorf("%q became %q", text, m.Data)
+			}
 		}
 	}
 }

@@ -22,7 +22,8 @@ func keyCommand() *cobra.Command {
 		Long: `Prints the public keys of the file that COUNTERSIGN_AUDIT_KEY names: first the one that signs the history's heads, then the earlier ones.
 Keep the first one in another place, and give it to "countersign audit verify --key".
 
-With --new a new key is made. It signs from the next start of the bot on, and the previous key signs that the new one takes over.`,
+With --new a new key is made. It signs from the next start of the bot on, and the previous key signs that the new one takes over. If there is no
+file yet, --new makes it, so that several replicas can begin with the same key.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			env, err := config.ReadEnv(config.Offline)
@@ -55,12 +56,9 @@ func printSealKeys(out io.Writer, path string) error {
 	return nil
 }
 
-// renewSealKey adds a new key before the existing keys. renewSealKey replaces the key file atomically.
+// renewSealKey adds a new key before the existing keys, or creates the key file. renewSealKey replaces the key file atomically.
 func renewSealKey(path string) error {
 	text, err := audit.RenewedKeyFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return cli.AnswerNo("there is no key at %s yet: the bot makes one when it starts", path)
-	}
 	if err != nil {
 		return KeyError(err)
 	}
