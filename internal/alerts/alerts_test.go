@@ -76,6 +76,7 @@ var cases = map[string]struct {
 	summary      string // a part of the alert's summary that comes from labels
 }{
 	"CountersignAbsent":         {fires: "  other 1x100\n", after: 3, quiet: present},
+	"CountersignHeld":           {fires: "  countersign_held 0 1x100", after: 1, quiet: "  countersign_held 0x100"},
 	"CountersignRestarts":       {fires: "  process_start_time_seconds{instance=\"a\"} 0 1 1 2 3x100\n  countersign_build_info{instance=\"a\"} 1x100\n  process_start_time_seconds{instance=\"b\"} 0+1x100", after: 4, quiet: "  process_start_time_seconds{instance=\"a\"} 0 1 1 2 2x100\n  countersign_build_info{instance=\"a\"} 1x100", summary: "(a)"},
 	"CountersignPeopleWaitLong": {fires: `  countersign_requests_pending_since_timestamp_seconds{role="lead",risk="high"} 0x100`, after: 61, quiet: `  countersign_requests_pending_since_timestamp_seconds{role="lead",risk="high"} 0+60x100`, summary: "risk high has waited for lead"},
 	"CountersignCriticalWaitsLong": {
