@@ -27,10 +27,19 @@ type ephemeralReply struct {
 	replace     bool   // the answer replaces the clicked message, which only the recipient sees
 }
 
-// reply sends a private reply. If the ephemeral message fails, the reply is sent as a direct message. If that fails
-// too, the reply is lost, because no other work depends on it.
+// reply sends a private reply. If the ephemeral message fails, the reply is sent as a direct message. If that fails,
+// too, the reply is sent through the response URL of the person's action. If nothing succeeds, the reply is lost,
+// because no other work depends on it.
 func (b *ephemeral) reply(ctx context.Context, to ephemeralReply, p ...*block.RichText) {
 	b.send(ctx, to, block.Paragraph(p...))
+}
+
+// respond sends the reply through the response URL of the person's action. The URL needs no token.
+func (b *ephemeral) respond(ctx context.Context, to ephemeralReply, m block.Message, how slack.MsgOption) error {
+	return b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
+		_, _, err := b.api.PostMessageContext(ctx, to.channel, append(opts, how)...)
+		return err
+	})
 }
 
 // send is like reply, but also accepts buttons.
@@ -43,7 +52,7 @@ func (b *ephemeral) send(ctx context.Context, to ephemeralReply, p *block.Builde
 		return
 	}
 	if !errors.Is(err, errElsewhere) {
-		b.Log.InfoContext(ctx, "Slack refused an ephemeral message; it is sent as a direct one", "channel", to.channel, "cause", slackapi.Explain(err))
+		b.Log.InfoContext(ctx, "an ephemeral message failed; it is sent as a direct one", "channel", to.channel, "cause", slackapi.Explain(err))
 	}
 	for _, fresh := range []bool{false, true} { // second try: Slack may have given the direct messages another channel
 		dm := ""
@@ -56,6 +65,9 @@ func (b *ephemeral) send(ctx context.Context, to ephemeralReply, p *block.Builde
 		if !slackapi.IsChannelLost(slackapi.ErrorCode(err)) {
 			break
 		}
+	}
+	if err != nil && to.responseURL != "" { // for example, Slack refuses the bot token
+		err = b.respond(ctx, to, m, slack.MsgOptionResponseURL(to.responseURL, slack.ResponseTypeEphemeral))
 	}
 	if err != nil {
 		b.Log.WarnContext(ctx, "a person could not be notified", "user", to.user, "channel", to.channel, "error", slackapi.Explain(err))
@@ -71,15 +83,9 @@ func (b *ephemeral) sendIn(ctx context.Context, to ephemeralReply, m block.Messa
 	case to.channel == "":
 		return errElsewhere
 	case to.responseURL != "" && to.replace:
-		return b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
-			_, _, err := b.api.PostMessageContext(ctx, to.channel, append(opts, slack.MsgOptionReplaceOriginal(to.responseURL))...)
-			return err
-		})
+		return b.respond(ctx, to, m, slack.MsgOptionReplaceOriginal(to.responseURL))
 	case to.responseURL != "" && (to.command || to.channel[0] == 'D'):
-		return b.refused.sendContent(ctx, m, func(opts ...slack.MsgOption) error {
-			_, _, err := b.api.PostMessageContext(ctx, to.channel, append(opts, slack.MsgOptionResponseURL(to.responseURL, slack.ResponseTypeEphemeral))...)
-			return err
-		})
+		return b.respond(ctx, to, m, slack.MsgOptionResponseURL(to.responseURL, slack.ResponseTypeEphemeral))
 	case to.channel[0] == 'D':
 		return errElsewhere
 	}

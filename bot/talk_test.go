@@ -78,6 +78,20 @@ func TestQueuedMessage(t *testing.T) {
 	h.finds("teo", "#support-approvals", "", "Withdrawn by <@U0100>")
 }
 
+// If Slack refuses all posts of the bot, a person who clicks gets the reply through the response URL of the click.
+func TestReplyWithoutToken(t *testing.T) {
+	t.Parallel()
+	tap := new(recordingTransport)
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
+	h.says("sam", "#support", refundCall)
+	card := h.finds("teo", "#support-approvals", "", "Waits for Team Lead")
+	for _, method := range []string{"chat.postEphemeral", "conversations.open", "chat.postMessage"} {
+		tap.answering(method, func(url.Values) string { return `{"ok":false,"error":"account_inactive"}` })
+	}
+	h.clicks("ada", "#support-approvals", card, control.ActApprove)
+	h.finds("ada", "#support-approvals", "", "you are not a member of that role")
+}
+
 // A person who may not ask the agent is told the reason, and the model is not called.
 func TestDeniedAskers(t *testing.T) {
 	t.Parallel()

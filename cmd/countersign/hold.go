@@ -15,6 +15,7 @@ import (
 	"countersign/agent/gateway/hookserver"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow"
+	"countersign/cmd/countersign/cli"
 	"countersign/cmd/countersign/metrics"
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/policyfile"
@@ -61,6 +62,8 @@ func holdOnce(ctx context.Context, why *audit.OlderStore, env config.Env, polici
 	defer stop()
 	wf := workflow.New(workflow.Config{Store: db, Policy: policies.Tools.Policy, Tools: policies.Tools.Registry, Log: log})
 	m := metrics.New(db, policies.Tools.Policy)
+	m.Hold()
+	m.WatchBuild(cli.ThisBuild())
 	m.WatchDisk(wf)
 	g, ctx := errgroup.WithContext(ctx)
 	h := admin([]probe{

@@ -57,6 +57,9 @@ func TestOldStoreIsHeld(t *testing.T) {
 			if status, body := get(t, m.admin+"/healthz"); status != http.StatusOK {
 				t.Errorf("/healthz: %d %s", status, body)
 			}
+			if _, body := get(t, m.admin+"/metrics"); !strings.Contains(body, "\ncountersign_held 1\n") || !strings.Contains(body, "\ncountersign_build_info{") {
+				t.Errorf("/metrics does not say that the bot is held:\n%s", body)
+			}
 			m.exits(cli.ExitFailed, "resume", "--reason", "checked")
 			m.exits(cli.ExitFailed, "decide", "req_x", "reject", "--reason", "checked")
 			m.exits(cli.ExitDone, "pending")

@@ -76,6 +76,8 @@ var cases = map[string]struct {
 	summary      string // a part of the alert's summary that comes from labels
 }{
 	"CountersignAbsent":         {fires: "  other 1x100\n", after: 3, quiet: present},
+	"CountersignHeld":           {fires: "  countersign_held 0 1x100", after: 1, quiet: "  countersign_held 0x100"},
+	"CountersignRestarts":       {fires: "  process_start_time_seconds{instance=\"a\"} 0 1 1 2 3x100\n  countersign_build_info{instance=\"a\"} 1x100\n  process_start_time_seconds{instance=\"b\"} 0+1x100", after: 4, quiet: "  process_start_time_seconds{instance=\"a\"} 0 1 1 2 2x100\n  countersign_build_info{instance=\"a\"} 1x100", summary: "(a)"},
 	"CountersignPeopleWaitLong": {fires: `  countersign_requests_pending_since_timestamp_seconds{role="lead",risk="high"} 0x100`, after: 61, quiet: `  countersign_requests_pending_since_timestamp_seconds{role="lead",risk="high"} 0+60x100`, summary: "risk high has waited for lead"},
 	"CountersignCriticalWaitsLong": {
 		fires: `  countersign_requests_pending_since_timestamp_seconds{role="cfo",risk="critical"} 0x100`, after: 16,
@@ -97,10 +99,14 @@ var cases = map[string]struct {
 		fires: "  countersign_run_start_seconds_bucket{le=\"30\"} 0+1x100\n  countersign_run_start_seconds_bucket{le=\"120\"} 0+2x100\n  countersign_run_start_seconds_bucket{le=\"+Inf\"} 0+2x100", after: 6,
 		quiet: "  countersign_run_start_seconds_bucket{le=\"30\"} 0+2x100\n  countersign_run_start_seconds_bucket{le=\"120\"} 0+2x100\n  countersign_run_start_seconds_bucket{le=\"+Inf\"} 0+2x100",
 	},
-	"CountersignToolBlocked":     {fires: `  countersign_tools_blocked{source="crm"} 0 0 2x100`, after: 2, quiet: `  countersign_tools_blocked{source="crm"} 0x100`, summary: "crm"},
-	"CountersignServerDown":      {fires: `  countersign_server_up{server="crm"} 0x100`, after: 5, quiet: "  countersign_server_up{server=\"crm\",instance=\"a\"} 0x100\n  countersign_server_up{server=\"crm\",instance=\"b\"} 1x100", summary: "crm"},
-	"CountersignWebhookFails":    {fires: `  countersign_webhook_deliveries_total{client="ci",outcome="failed"} 0+1x100`, after: 6, quiet: `  countersign_webhook_deliveries_total{client="ci",outcome="delivered"} 0+9x100`, summary: "ci"},
-	"CountersignSlackDown":       {fires: "  countersign_slack_up 1x9 0x100", after: 15, quiet: "  countersign_slack_up 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 1"},
+	"CountersignToolBlocked":  {fires: `  countersign_tools_blocked{source="crm"} 0 0 2x100`, after: 2, quiet: `  countersign_tools_blocked{source="crm"} 0x100`, summary: "crm"},
+	"CountersignServerDown":   {fires: `  countersign_server_up{server="crm"} 0x100`, after: 5, quiet: "  countersign_server_up{server=\"crm\",instance=\"a\"} 0x100\n  countersign_server_up{server=\"crm\",instance=\"b\"} 1x100", summary: "crm"},
+	"CountersignWebhookFails": {fires: `  countersign_webhook_deliveries_total{client="ci",outcome="failed"} 0+1x100`, after: 6, quiet: `  countersign_webhook_deliveries_total{client="ci",outcome="delivered"} 0+9x100`, summary: "ci"},
+	"CountersignSlackDown":    {fires: "  countersign_slack_up 1x9 0x100", after: 15, quiet: "  countersign_slack_up 0 0 0 1 0 0 0 1 0 0 0 1 0 0 0 1 0 0 1"},
+	"CountersignSlackRequestsRefused": {
+		fires: "  countersign_slack_requests_total{status=\"401\"} 0+1x100\n  countersign_slack_requests_total{status=\"200\"} 9x100", after: 5,
+		quiet: "  countersign_slack_requests_total{status=\"401\"} 0+1x100\n  countersign_slack_requests_total{status=\"200\"} 0+2x100",
+	},
 	"CountersignTokenNotRenewed": {fires: "  countersign_bot_token_expiry_timestamp_seconds 14460x100", after: 7, quiet: "  countersign_bot_token_expiry_timestamp_seconds 21600x100"},
 	"CountersignCardUnreachable": {fires: "  countersign_requests_unreachable 1x100", after: 2, quiet: "  countersign_requests_unreachable 0x100"},
 	"CountersignCardsLate":       {fires: "  countersign_slack_up 1x100\n  countersign_outbox_waiting{rank=\"first\"} 0x4 3x100", after: 10, quiet: "  countersign_slack_up 0x100\n  countersign_outbox_waiting{rank=\"first\"} 3x100"},

@@ -59,6 +59,7 @@ type Metrics struct {
 	modelTook    *prometheus.HistogramVec
 	tokens       *prometheus.CounterVec
 	wrote        prometheus.Histogram // transactions of the store
+	held         prometheus.Gauge
 	retained     retained
 }
 
@@ -131,7 +132,10 @@ func New(s store.Store, policy func() *approvers.Policy) *Metrics {
 		Name: "countersign_store_write_seconds", Help: "Time that transactions of the store took until they were durable, with their wait for others.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5},
 	})
-	m.registry.MustRegister(m.ended, m.unanswered, m.starts, m.models, m.modelTook, m.tokens, m.wrote)
+	m.held = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "countersign_held", Help: "1 while the bot is held, because its store is old: nothing is decided and nothing runs.",
+	})
+	m.registry.MustRegister(m.ended, m.unanswered, m.starts, m.models, m.modelTook, m.tokens, m.wrote, m.held)
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_requests_waiting", Help: "Requests that wait for people or for their run. Not counted beyond 10000.",
 	}, func() float64 { return timersSet(s, store.TimerExpire) })
@@ -150,6 +154,9 @@ func (m *Metrics) WatchBuild(b cli.Build) {
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "goversion": b.Go},
 	}, func() float64 { return 1 }))
 }
+
+// Hold records that the bot is held.
+func (m *Metrics) Hold() { m.held.Set(1) }
 
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
