@@ -56,7 +56,8 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 		}
 	}()
 	st.now = now
-	st.base = "http://" + st.l.Addr().String()
+	local, base := addressesOf(st.l)
+	st.base = local
 	if st.at, err = demoStoreAt(dir, o.store); err != nil {
 		return st, err
 	}
@@ -89,7 +90,7 @@ func openDemoEnv(ctx context.Context, dir string, o demoOptions, env config.Env,
 		seed.App.RequestURLs = st.listener.urls()
 	}
 	st.ws, err = workspace.New(workspace.Config{
-		Seed: seed, DataFile: filepath.Join(dir, "workspace.json"), BaseURL: st.base, Now: now, Log: log,
+		Seed: seed, DataFile: filepath.Join(dir, "workspace.json"), BaseURL: base, Now: now, Log: log,
 		AckTimeout: o.patience, TriggerTTL: o.patience,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -47,7 +48,7 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 			if err != nil {
 				return err
 			}
-			base := "http://" + l.Addr().String()
+			local, base := addressesOf(l)
 			s, err := workspace.New(workspace.Config{
 				Seed: seed, DataFile: dataFile, BaseURL: base, RealRates: realRates,
 				Log: logger(slog.LevelInfo, config.TextLog),
@@ -57,8 +58,8 @@ browser for people, and an HTTP API for scripts (docs/workspace.md). It prints t
 				return cli.CouldNot("the workspace can't start: %w", err)
 			}
 			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "The workspace %s is open at %s\n\nPoint a bot at it with\n\n", seed.Team.Name, base)
-			fmt.Fprintf(out, "  export SLACK_API_URL=%s/api/\n", base)
+			fmt.Fprintf(out, "The workspace %s is open at %s\n\nPoint a bot at it with\n\n", seed.Team.Name, local)
+			fmt.Fprintf(out, "  export SLACK_API_URL=%s/api/\n", local)
 			for _, token := range seed.App.BotTokens[:min(1, len(seed.App.BotTokens))] {
 				fmt.Fprintf(out, "  export SLACK_BOT_TOKEN=%s\n", token)
 			}
@@ -103,4 +104,14 @@ func keepable(path string) error {
 		return err
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// addressesOf returns the URL at which programs on this machine reach a workspace, and the workspace's base URL. If the
+// workspace listens on all addresses, the base URL is empty. Then the workspace names the host that each client uses.
+func addressesOf(l net.Listener) (local, base string) {
+	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+		return fmt.Sprintf("http://127.0.0.1:%d", a.Port), ""
+	}
+	local = "http://" + l.Addr().String()
+	return local, local
 }
