@@ -16,8 +16,9 @@ func TestWorkspaceOnAllAddresses(t *testing.T) {
 	t.Parallel()
 	demo := launch(t, t.TempDir(), nil, "demo", "--no-browser", "--addr", "0.0.0.0:0")
 	demo.says(`The model .* at http://127\.0\.0\.1:(\d+)/v1`)
-	local := launch(t, t.TempDir(), nil, "workspace", "--addr", "0.0.0.0:0").says(`is open at http://127\.0\.0\.1:(\d+)`)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost:"+local+"/api/apps.connections.open", http.NoBody)
+	port := launch(t, t.TempDir(), nil, "workspace", "--addr", "0.0.0.0:0").says(`is open at http://127\.0\.0\.1:(\d+)`)
+	open := "http://localhost:" + port + "/api/apps.connections.open"
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, open, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
