@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql"
@@ -251,4 +252,15 @@ func stored(t *testing.T) storage.Storage {
 		load.WriteString("  " + l.String() + " 0+1x400\n")
 	}
 	return promqltest.LoadedStorage(t, load.String())
+}
+
+// TestComposeConfiguration reads the configuration in the compose file's folder as Prometheus does.
+func TestComposeConfiguration(t *testing.T) {
+	c, err := config.LoadFile("../../cmd/countersign/deploy/compose/prometheus.yml", false, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.ScrapeConfigs) != 1 || len(c.RuleFiles) != 1 || filepath.Base(c.RuleFiles[0]) != filepath.Base(alertsFile) {
+		t.Errorf("Prometheus reads the metrics of %d jobs, and the rules in %s", len(c.ScrapeConfigs), c.RuleFiles)
+	}
 }

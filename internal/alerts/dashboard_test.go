@@ -122,7 +122,7 @@ func written() object {
 			shown := object{
 				"type": p.kind, "title": p.title, "datasource": source, "targets": targets, "options": p.options(),
 				"gridPos":     object{"h": high, "w": wide, "x": i * wide % 24, "y": y + i*wide/24*high},
-				"fieldConfig": object{"defaults": p.fields(), "overrides": []object{}},
+				"fieldConfig": object{"defaults": p.fields(), "overrides": p.overrides()},
 			}
 			if p.about != "" {
 				shown["description"] = p.about
@@ -175,6 +175,27 @@ func (p panel) fields() object {
 		custom["axisSoftMax"] = p.limits[n-1]["value"] // otherwise, the axis may end below the dashed line
 	}
 	out["custom"], out["color"] = custom, object{"mode": "palette-classic"}
+	return out
+}
+
+// outcomes are the colours of outcomes. Grafana's palette would give the first one green, which is often a failure.
+var outcomes = [][2]string{
+	{"succeeded", "green"}, {"answered", "green"}, {"consumed", "green"},
+	{"failed", "red"}, {"unavailable", "red"}, {"unknown", "orange"}, {"expired", "orange"},
+}
+
+// overrides returns the settings of single series: the colours of outcomes.
+func (p panel) overrides() []object {
+	out := []object{}
+	if legend := p.queries[0][1]; legend != "{{state}}" && legend != "{{outcome}}" {
+		return out
+	}
+	for _, o := range outcomes {
+		out = append(out, object{
+			"matcher":    object{"id": "byName", "options": o[0]},
+			"properties": []object{{"id": "color", "value": object{"mode": "fixed", "fixedColor": o[1]}}},
+		})
+	}
 	return out
 }
 

@@ -186,10 +186,20 @@ func (p drawn) drawLegend(c draw.Canvas) vg.Length {
 	for _, e := range entries {
 		y := c.Min.Y + 8 + vg.Length(14*(row-e.row))
 		at := c.Min.X + e.x
-		c.StrokeLine2(draw.LineStyle{Color: lineColour[e.line%len(lineColour)], Width: 3}, at, y+3, at+12, y+3)
+		c.StrokeLine2(draw.LineStyle{Color: p.lineColour(e.line), Width: 3}, at, y+3, at+12, y+3)
 		c.FillText(s, vg.Point{X: at + 16, Y: y}, p.lines[e.line].legend)
 	}
 	return vg.Length(14*(row+1)) + 6
+}
+
+// lineColour returns the colour of a line: the colour that the panel gives to its legend, or the next one of the palette.
+func (p drawn) lineColour(i int) color.RGBA {
+	for _, o := range p.FieldConfig.Overrides {
+		if o.Matcher.Options == p.lines[i].legend {
+			return colours[o.Properties[0].Value.(map[string]any)["fixedColor"].(string)]
+		}
+	}
+	return lineColour[i%len(lineColour)]
 }
 
 // drawLines draws the axes and the lines of a panel.
@@ -224,7 +234,7 @@ func (p drawn) drawLines(c draw.Canvas, begins, ends time.Time, step time.Durati
 	pl.Add(grid)
 	for i, l := range p.lines {
 		for _, part := range parts(l.points, step) {
-			colour := lineColour[i%len(lineColour)]
+			colour := p.lineColour(i)
 			if len(part) == 1 {
 				pl.Add(&plotter.Scatter{XYs: part, GlyphStyle: draw.GlyphStyle{Color: colour, Radius: 1.6, Shape: draw.CircleGlyph{}}})
 				continue
