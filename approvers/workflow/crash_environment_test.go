@@ -30,13 +30,15 @@ type environment struct {
 	cut        map[string]int    // by execution: how many of its runs a crash interrupted
 	acted      map[string]bool   // the messages that people have acted on
 	crashes    int
-	script     []string       // the calls that the model requests in its first step
-	then       []string       // the calls that the model requests in its second step, if any
-	silent     bool           // nobody decides anything
-	previews   map[string]int // how often a tool made a preview of a call, by digest
-	muted      bool           // people do not report unknown outcomes
-	allow      int            // how many more calls the first approver allows by a grant
-	aside      []act          // actions of people on the first card, in order, before anybody decides
+	script     []string          // the calls that the model requests in its first step
+	then       []string          // the calls that the model requests in its second step, if any
+	silent     bool              // nobody decides anything
+	previews   map[string]int    // how often a tool made a preview of a call, by digest
+	muted      bool              // people do not report unknown outcomes
+	allow      int               // how many more calls the first approver allows by a grant
+	aside      []act             // actions of people on the first card, in order, before anybody decides
+	others     []*outsider       // other agents, which make calls over the gateway
+	told       map[string]string // the last change that a webhook was told, by request
 }
 
 type posted struct {
@@ -62,7 +64,7 @@ func newEnvironment(t testing.TB, kill func(point string) bool) *environment {
 func newEnvironmentOn(t testing.TB, database string, kill func(point string) bool) *environment {
 	w := &environment{
 		harness: newHarnessIn(t, quickDir(t)), kill: kill, posts: map[string]posted{}, calls: map[string]int{}, acts: map[string]int{}, cut: map[string]int{},
-		acted: map[string]bool{}, previews: map[string]int{},
+		acted: map[string]bool{}, previews: map[string]int{}, told: map[string]string{},
 		script: []string{`search_orders {}`, `issue_refund {"amount":49.99}`, `update_address {}`, `cancel_account {}`, `issue_refund {"amount":`},
 	}
 	w.ok(w.store.Close())
@@ -177,9 +179,8 @@ func (w *environment) step() bool {
 	handlers := map[store.TimerKind]jobs.Handler{
 		store.TimerInbox: w.handle, store.TimerThink: w.think, store.TimerRun: w.runTool, store.TimerPreview: w.makePreview,
 		store.TimerShowFirst: w.showAt, store.TimerShow: w.showAt, store.TimerShowAnswer: w.showAt, store.TimerShowLast: w.showAt,
-		store.TimerAvailability: w.resolveAvailability, store.TimerRemind: w.remind, store.TimerAway: w.absenceChanged,
+		store.TimerAvailability: w.resolveAvailability, store.TimerRemind: w.remind, store.TimerAway: w.absenceChanged, store.TimerWebhook: w.tellWebhook,
 		store.TimerLeftover: func(ctx context.Context, t store.Timer) error { return w.Outbox.TriedLeftovers(ctx, t.Ref, nil) }, // Slack deletes everything here
-		store.TimerWebhook:  func(ctx context.Context, t store.Timer) error { return w.Callers.Told(ctx, t, "", "") },           // no client has a webhook here
 		store.TimerCatchUp:  func(ctx context.Context, _ store.Timer) error { return w.Intake.CaughtUp(ctx, settings.Gap{}) },   // Slack has no messages to read again
 	}
 	for kind, worker := range w.Workers() {
@@ -205,7 +206,7 @@ func (w *environment) step() bool {
 		}
 		return true
 	}
-	return w.people()
+	return slices.ContainsFunc(w.others, func(o *outsider) bool { return o.acts(w) }) || w.people()
 }
 
 // stepOrder lists all timer kinds in the order in which step handles them: work, then cards, then deadlines.

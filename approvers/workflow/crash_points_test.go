@@ -133,7 +133,7 @@ func (s *crashSum) allEnds(t *testing.T) {
 	}
 }
 
-// TestCrashPointsInDocs compares the table in docs/crashes.md with the points that crashPoints returns.
+// TestCrashPointsInDocs compares the tables in docs/crashes.md with the points that have a name.
 func TestCrashPointsInDocs(t *testing.T) {
 	testkit.SkipIfShort(t)
 	page, err := os.ReadFile("../../docs/crashes.md")
@@ -146,7 +146,11 @@ func TestCrashPointsInDocs(t *testing.T) {
 			rows = append(rows, strings.Trim(name, "`"))
 		}
 	}
-	for _, name := range slices.Concat(crashTransactions, crashMoments) {
+	names := slices.Concat(crashTransactions, crashMoments, callerMoments)
+	for _, transaction := range callerTransactions {
+		names = append(names, "Callers."+transaction)
+	}
+	for _, name := range names {
 		if !slices.Contains(rows, name) {
 			t.Errorf("docs/crashes.md has no row %q", name)
 		}

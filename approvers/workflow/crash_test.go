@@ -110,15 +110,19 @@ func killedAtEveryPoint(t *testing.T, world func(testing.TB, func(string) bool) 
 func TestKilledOverAndOver(t *testing.T) {
 	testkit.SkipIfShort(t)
 	t.Parallel()
+	killedOverAndOver(t, newEnvironment, (*environment).check)
+}
+
+func killedOverAndOver(t *testing.T, world func(testing.TB, func(string) bool) *environment, check func(*environment)) {
 	lives := testkit.Size(t, "COUNTERSIGN_CRASHES", 6)
 	seed := testkit.Seed(t)
 	crashes := 0
 	for n := range lives {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			random := testkit.Chance(seed, uint64(n))
-			w := newEnvironment(t, func(string) bool { return random.IntN(8) == 0 })
+			w := world(t, func(string) bool { return random.IntN(8) == 0 })
 			w.life()
-			w.check()
+			check(w)
 			crashes += w.crashes
 		})
 	}
