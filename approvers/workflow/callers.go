@@ -282,16 +282,11 @@ func (t callersTx) propose(p CallerCall, team string) (id string, again bool, er
 // can't read its result, so an identical call is a new request, too.
 func (t callersTx) repeated(p CallerCall) (string, error) {
 	if p.Key == "" {
-		for _, same := range fingerprints(p) {
-			conv, err := t.ConversationAt(same)
-			if store.IgnoreNotFound(err) != nil {
-				return "", err
-			}
-			if err == nil && conv.Caller != nil && conv.Caller.Delivered.IsZero() && p.Client.Owns(conv.Caller.Caller) {
-				return conv.Caller.Request, nil
-			}
+		last, err := t.lastIdentical(p)
+		if err != nil || last.Caller == nil || !last.Caller.Delivered.IsZero() {
+			return "", err
 		}
-		return "", nil
+		return last.Caller.Request, nil
 	}
 	conv, err := t.Conversation(conversationOf(p.Client, p.Key))
 	switch {
@@ -303,6 +298,22 @@ func (t callersTx) repeated(p CallerCall) (string, error) {
 		return "", &CallerProblem{Code: CallerKeyReused, Request: conv.Caller.Request}
 	}
 	return conv.Caller.Request, nil
+}
+
+// lastIdentical returns the conversation of the client's last call that is identical to p. If there is none, the
+// conversation has no caller. Several calls can have different fingerprints: while an older version of Countersign works
+// on the same store, it does not find every call of this version, and stores a repeated call as a new one.
+func (t callersTx) lastIdentical(p CallerCall) (last store.Conversation, err error) {
+	for _, same := range fingerprints(p) {
+		conv, err := t.ConversationAt(same)
+		if store.IgnoreNotFound(err) != nil {
+			return last, err
+		}
+		if err == nil && conv.Caller != nil && p.Client.Owns(conv.Caller.Caller) && conv.CreatedAt.After(last.CreatedAt) {
+			last = conv
+		}
+	}
+	return last, nil
 }
 
 // client checks that the current policy has the client with the same credentials, and returns the client's current

@@ -126,6 +126,17 @@ func TestCallersRepeatOfAnOlderStore(t *testing.T) {
 	h.ok(h.Callers.Delivered(h.ctx(), ci, first))
 	h.repeats(heldCall(spec), first)
 	h.clock.pass(ci.RejectionHolds)
+	second := h.repeats(heldCall(spec), "")
+
+	// The older version does not find the second request, and stores the repeated call as a third request. Both versions
+	// then continue the third request.
+	h.clock.pass(time.Second)
+	third := h.repeats(heldCall(`issue_refund {"note": "y", "amount": 100}`), "")
+	older(third, "call", "execute", "issue_refund", args, "", "without a key", "")
+	h.repeats(heldCall(spec), third)
+	h.ok(h.Callers.Withdraw(h.ctx(), ci, third, ""))
+	h.ok(h.Callers.Delivered(h.ctx(), ci, third))
+	h.ok(h.Callers.Withdraw(h.ctx(), ci, second, ""))
 	h.repeats(heldCall(spec), "")
 
 	keyed := h.callerAsks(callerCall("k", spec))
