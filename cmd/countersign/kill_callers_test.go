@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,10 +23,10 @@ import (
 
 const killCallerToken = "cs_the-token-of-the-campaign"
 
-// callersPolicy adds a client, and a tool of a coding agent, to the campaign's policy. If this client does not report
+// callersPolicy adds a client, and a tool of a coding agent, to a policy of the campaign. If this client does not report
 // the outcome of a run, the bot soon asks people about the outcome.
-func callersPolicy() string {
-	return strings.Replace(killPolicy, "tools:\n", "tools:\n  "+toolHooked+": {risk: high, confirm: true}\n", 1) + fmt.Sprintf("clients:\n  ci: {title: CI bot, token: \"sha256:%s\", agent: support, owner: U0100, tools: [\"*\"], hold: 1s, outcome_within: 2s}\n", tokenHash(killCallerToken))
+func callersPolicy(policy string) string {
+	return strings.Replace(policy, "tools:\n", "tools:\n  "+toolHooked+": {risk: high, confirm: true}\n", 1) + fmt.Sprintf("clients:\n  ci: {title: CI bot, token: \"sha256:%s\", agent: support, owner: U0100, tools: [\"*\"], hold: 1s, outcome_within: 2s}\n", tokenHash(killCallerToken))
 }
 
 // Another agent can make a call in these four ways.
@@ -52,7 +51,9 @@ type job struct {
 	said        string // the error or the last answer of a hook, for a failure message
 }
 
-func (j *job) args() string { return fmt.Sprintf(`{"n":%q,"gated":true}`, "caller."+j.number) }
+// args returns the call's arguments as canonical JSON. Version 0.1.0 does not find a call of a newer program again if the
+// call's arguments are not canonical (docs/upgrade.md).
+func (j *job) args() string { return fmt.Sprintf(`{"gated":true,"n":%q}`, "caller."+j.number) }
 
 // stored returns the arguments as the bot stores them.
 func (j *job) stored() string {
@@ -345,15 +346,11 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// offerGateway gives the bot an address for other agents. The address stays the same for all processes of the bot.
-func (c *killHarness) offerGateway() {
+// offerGateway gives the bot an address for other agents, which make their calls in the given ways. The address stays the
+// same for all processes of the bot.
+func (c *killHarness) offerGateway(ways ...string) {
 	c.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		c.Fatal(err)
-	}
-	c.conf.Gateway = l.Addr().String()
-	l.Close()
+	c.conf.Gateway, c.ways = c.freeAddress(), ways
 }
 
 // callerPoints are the points at which a bot is killed while it handles calls of other agents.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,12 +58,14 @@ type killHarness struct {
 	tolerated []string     // beginnings of errors that are expected in the bot's log
 	others    int          // how many replicas there are besides the bot
 	started   atomic.Int64 // number of replicas that were started
+	addresses atomic.Int64 // number of addresses that freeAddress has returned
 	frozen    atomic.Int64 // number of suspended replicas that may still act when they are resumed
 	hadHeads  uint64       // number of the heads that killed replicas have signed; other replicas must sign more heads
 	// program starts a program instead of the campaign's bot. nil: the campaign's bot is started.
 	program func(context.Context) *process
 	// copied copies a file that a program uses, and returns the path of the copy.
 	copied func() string
+	ways   []string                              // how other agents make calls; empty: there are no other agents
 	spares func(person string, t clickable) bool // reports whether a person must not click a button; nil: people click every button
 
 	mu    sync.Mutex
@@ -125,6 +128,18 @@ func newKillHarness(t *testing.T, seed uint64, policy string, speaks func(*killH
 		}
 	})
 	return c
+}
+
+// freeAddress returns an address for a bot that is about to start. Outgoing connections take ports of 127.0.0.1, so a
+// port of another address is still free when the bot starts.
+func (c *killHarness) freeAddress() string {
+	c.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.%d:0", 2+c.addresses.Add(1)%250))
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // process is the running bot.

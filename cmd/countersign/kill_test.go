@@ -81,8 +81,8 @@ func killRound(t *testing.T, kills int, seed uint64, recoveries []string) figure
 	points := campaignPoints
 	switch seed % 3 {
 	case 2:
-		c = newKillHarness(t, seed, callersPolicy(), func(c *killHarness) scriptedmodel.Responder { return scriptedmodel.ResponderFunc(c.respond) }, once)
-		c.offerGateway()
+		c = newKillHarness(t, seed, callersPolicy(killPolicy), func(c *killHarness) scriptedmodel.Responder { return scriptedmodel.ResponderFunc(c.respond) }, once)
+		c.offerGateway(viaDecide, viaExecute, viaMCP, viaHook)
 		points = slices.Concat(points, callerPoints)
 	default:
 		c = openKillHarness(t, seed, once)
@@ -171,10 +171,8 @@ func (c *killHarness) run(bringDown func(ctx context.Context)) {
 	for i, who := range []string{"sam", "teo", "ingrid"} {
 		people.Go(func() error { return c.live(busy, who, testkit.Chance(c.seed, uint64(i))) })
 	}
-	if c.conf.Gateway != "" {
-		for i, via := range []string{viaDecide, viaExecute, viaMCP, viaHook} {
-			people.Go(func() error { return c.callersLive(busy, via, testkit.Chance(c.seed, uint64(10+i))) })
-		}
+	for i, via := range c.ways {
+		people.Go(func() error { return c.callersLive(busy, via, testkit.Chance(c.seed, uint64(10+i))) })
 	}
 	bringDown(ctx)
 	bot := c.start(ctx, killPoint{})

@@ -5,8 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +51,8 @@ const olderEnv = "COUNTERSIGN_OLDER"
 //
 // In a file, the newer program takes over the work of the older one. Then the older program starts again. It either
 // continues, or refuses the file and does not change it.
+//
+// If the older program has a gateway, other agents make calls over the gateway (kill_callers_test.go).
 func TestOlderProgram(t *testing.T) {
 	testkit.SkipIfShort(t)
 	if os.Getenv(olderEnv) == "" {
@@ -57,9 +65,7 @@ func TestOlderProgram(t *testing.T) {
 	t.Run("database", func(t *testing.T) {
 		t.Parallel()
 		server := pgserver.New(t, "fsync=off")
-		v := newVersions(t, older, server.URL("postgres"))
-		v.others = 2
-		v.inDatabase(server)
+		newVersions(t, older, server.URL("postgres")).inDatabase(server)
 	})
 	t.Run("file", func(t *testing.T) {
 		t.Parallel()
@@ -79,7 +85,8 @@ type versions struct {
 	upgraded     atomic.Bool
 	lost         atomic.Value // the lost run whose outcome nobody reports before the upgrade
 	env          []string
-	kills        map[string]int // kills of each program, by its path
+	kills        map[string]int      // kills of each program, by its path
+	gateways     map[*process]string // addresses of the running bots' gateways
 }
 
 // versionKills is the number of kills while both programs work.
@@ -91,7 +98,7 @@ func newVersions(t *testing.T, older, database string) *versions {
 	t.Helper()
 	seed := testkit.Seed(t)
 	c := openKillHarness(t, seed, func(ws *workspace.Config) { ws.RetryDelays = []time.Duration{} })
-	v := &versions{killHarness: c, older: older, newer: programPath(t), current: older, random: testkit.Chance(seed, 9), kills: map[string]int{}}
+	v := &versions{killHarness: c, older: older, newer: programPath(t), current: older, random: testkit.Chance(seed, 9), kills: map[string]int{}, gateways: map[*process]string{}}
 	c.conf.Slow, c.conf.Audit.Key, c.conf.Audit.Heads = 200*time.Millisecond, filepath.Join(c.dir, "key"), filepath.Join(c.dir, "heads")
 	c.program, c.spares, c.tolerated = v.start, v.spare, databaseAway
 	address := "bolt:" + c.conf.Store
@@ -107,8 +114,64 @@ func newVersions(t *testing.T, older, database string) *versions {
 		"OPENAI_BASE_URL="+c.conf.Base+"/v1", "OPENAI_API_KEY=witness", "OPENAI_MODEL="+scriptedmodel.DefaultModel,
 		"COUNTERSIGN_POLICY="+c.conf.Policy, "COUNTERSIGN_STORE="+address, "COUNTERSIGN_AUDIT_KEY="+c.conf.Audit.Key, "COUNTERSIGN_AUDIT_HEADS="+c.conf.Audit.Heads)
 	v.exits(cli.ExitDone, older, "tools", "pin", "--all", "--yes")
+	if database != "" {
+		c.others = 2
+		v.exits(cli.ExitDone, older, "store", "migrate")
+	}
+	v.offerOlderGateway(policy)
 	write(t, c.conf.Heard, nil)
 	return v
+}
+
+// offerOlderGateway adds other agents that use the gateway, if the older program has a gateway. The agents make their
+// calls in the ways that the older program offers. They send their requests to a load balancer, so a request may reach
+// another program than the request before.
+func (v *versions) offerOlderGateway(policy string) {
+	v.Helper()
+	write(v.T, v.conf.Policy, []byte(callersPolicy(policy)))
+	if code, _ := v.command(v.older, "check"); code != cli.ExitDone {
+		write(v.T, v.conf.Policy, []byte(policy))
+		return
+	}
+	balancer := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: "bots"})
+			r.Out.Host = r.In.Host
+		},
+		Transport: &http.Transport{DialContext: v.dialGateway, DisableKeepAlives: true},
+		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	})
+	v.Cleanup(balancer.Close)
+	v.conf.Gateway, v.ways = balancer.Listener.Addr().String(), []string{viaDecide, viaExecute}
+	bot := v.start(v.Context())
+	v.awaitUp(bot)
+	for _, way := range []struct{ via, path string }{{viaMCP, "/mcp"}, {viaHook, "/v1/hooks/claude-code"}} {
+		answer, err := http.Post("http://"+v.conf.Gateway+way.path, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			v.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusNotFound {
+			v.ways = append(v.ways, way.via)
+		}
+	}
+	v.killed(bot)
+	v.Logf("other agents make calls in these ways: %v", v.ways)
+}
+
+// dialGateway connects to the gateway of a random bot that listens.
+func (v *versions) dialGateway(ctx context.Context, network, _ string) (net.Conn, error) {
+	v.mu.Lock()
+	gateways := slices.Collect(maps.Values(v.gateways))
+	v.mu.Unlock()
+	err := errors.New("no bot runs")
+	for _, i := range rand.Perm(len(gateways)) {
+		var c net.Conn
+		if c, err = new(net.Dialer).DialContext(ctx, network, gateways[i]); err == nil {
+			return c, nil
+		}
+	}
+	return nil, err
 }
 
 // command runs a command of a program, and returns its exit code and its output.
@@ -132,23 +195,22 @@ func (v *versions) exits(want int, program string, args ...string) {
 // start starts a bot of the current program. Each replica has its own directory and its own file of signed heads.
 func (v *versions) start(ctx context.Context) *process {
 	v.Helper()
-	n := v.started.Add(1)
-	// Outgoing connections take ports of 127.0.0.1, so a port of another address is still free when the program starts.
-	admin, err := listen("the admin server", "", fmt.Sprintf("127.0.0.%d:0", 2+n%250))
-	if err != nil {
-		v.Fatal(err)
-	}
-	admin.Close()
+	n, admin := v.started.Add(1), v.freeAddress()
 	said, err := os.OpenFile(filepath.Join(v.dir, "said"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		v.Fatal(err)
 	}
 	defer said.Close()
 	cmd := exec.CommandContext(ctx, v.current, "serve")
-	cmd.Dir, cmd.Stderr, cmd.Env = v.dir, said, append(slices.Clone(v.env), "COUNTERSIGN_ADMIN_ADDR="+admin.Addr().String())
+	cmd.Dir, cmd.Stderr, cmd.Env = v.dir, said, append(slices.Clone(v.env), "COUNTERSIGN_ADMIN_ADDR="+admin)
 	if v.others > 0 {
 		cmd.Dir = v.TempDir()
 		cmd.Env = append(cmd.Env, fmt.Sprintf("COUNTERSIGN_AUDIT_HEADS=%s-%d", v.conf.Audit.Heads, n))
+	}
+	gateway := ""
+	if v.conf.Gateway != "" {
+		gateway = v.freeAddress()
+		cmd.Env = append(cmd.Env, "COUNTERSIGN_GATEWAY_ADDR="+gateway)
 	}
 	in, err := cmd.StdinPipe()
 	if err == nil {
@@ -157,10 +219,16 @@ func (v *versions) start(ctx context.Context) *process {
 	if err != nil {
 		v.Fatal(err)
 	}
-	p := &process{cmd: cmd, in: in, up: make(chan struct{}), gone: make(chan struct{}), admin: admin.Addr().String()}
+	p := &process{cmd: cmd, in: in, up: make(chan struct{}), gone: make(chan struct{}), admin: admin}
+	v.mu.Lock()
+	v.gateways[p] = gateway
+	v.mu.Unlock()
 	go func() {
 		defer close(p.gone)
 		p.err = cmd.Wait()
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.gateways, p)
 	}()
 	go func() {
 		for {
@@ -278,7 +346,6 @@ const inEveryState = `SELECT count(DISTINCT state || (state = 'pending' AND reco
 AND EXISTS (SELECT FROM countersign.executions WHERE state = 'unknown') FROM countersign.requests WHERE open`
 
 func (v *versions) inDatabase(server *pgserver.Server) {
-	v.exits(cli.ExitDone, v.older, "store", "migrate")
 	if err := server.SQL("postgres", recordDeliveries); err != nil {
 		v.Fatal(err)
 	}
