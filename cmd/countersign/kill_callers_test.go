@@ -355,7 +355,7 @@ func (c *killHarness) offerGateway(ways ...string) {
 
 // callerPoints are the points at which a bot is killed while it handles calls of other agents.
 var callerPoints = func() (points []string) {
-	for _, transaction := range []string{"Propose", "Claim", "Report", "Start", "Delivered", "Overdue", "Finish", "Name"} {
+	for _, transaction := range []string{"PublishReceiptKey", "Propose", "Claim", "Report", "Start", "HungUp", "Delivered", "Overdue", "Finish", "Name"} {
 		points = append(points, transaction+", before its commit", transaction+", behind its commit")
 	}
 	return append(points, toolCalled, toolActed)

@@ -55,8 +55,8 @@ var stateMutants = []mutant{
 	{
 		name: "another agent's repeated call is a new request, although it was not answered",
 		edits: []edit{{"approvers/workflow/callers.go",
-			"			if err == nil && conv.Caller != nil && conv.Caller.Delivered.IsZero() && p.Client.Owns(conv.Caller.Caller) {\n",
-			"			if err == nil && conv.Caller != nil && conv.Caller.Request == \"\" {\n",
+			"		if err != nil || last.Caller == nil || !last.Caller.Delivered.IsZero() {\n",
+			"		if err != nil || last.Caller == nil || last.Caller.Request != \"\" {\n",
 		}},
 		by: []campaign{kills},
 	},
