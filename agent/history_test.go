@@ -84,13 +84,13 @@ func TestEveryHistoryIsValid(t *testing.T) {
 		b := drawBrief(t)
 		budget := rapid.OneOf(rapid.IntRange(0, 2000), rapid.IntRange(0, 60_000)).Draw(t, "budget")
 		a := New(Config{Tools: registry, Log: quiet, Model: strictConfig(strict)})
-		q := compose(b, a.offered(b), budget, a.Now(), false)
+		q := compose(b, a.Tools.Offered(b.Agent, b.Policy), budget, a.Now(), false)
 		plain := q // the strict endpoint knows no reasoning
 		plain.messages, plain.added, plain.reasons = slices.Clone(q.messages), nil, false
 		for i := range plain.messages {
 			plain.messages[i].ReasoningContent = ""
 		}
-		if _, err := a.model.ask(context.Background(), request("m", plain, a.offered(b), false), a.Tools.named, noWords); err != nil {
+		if _, err := a.model.ask(context.Background(), request("m", plain, a.Tools.Offered(b.Agent, b.Policy), false), a.Tools.named, noWords); err != nil {
 			t.Fatalf("refused: %v", err)
 		}
 		checkPairs(t, q.messages)
@@ -114,7 +114,7 @@ func TestEveryHistoryIsValid(t *testing.T) {
 		if used > budget && len(kept) > 1 {
 			t.Fatalf("%d tokens for a budget of %d, with %d turns", used, budget, len(kept))
 		}
-		if q.tokens != used+toolsTokens(a.offered(b)) {
+		if q.tokens != used+toolsTokens(a.Tools.Offered(b.Agent, b.Policy)) {
 			t.Fatalf("the request counts %d tokens, want %d and the tools", q.tokens, used)
 		}
 		checkReasoning(t, kept, q, used > budget)

@@ -49,7 +49,7 @@ func TestMalformedCombinations(t *testing.T) {
 		}
 		d := &fakeWorkflow{brief: asked("Refund order A")}
 		a := newAgent(d, answers(http.StatusOK, nil, strings.NewReader(stream(append(events, end(finish), "[DONE]")...))))
-		offered := a.offered(d.brief)
+		offered := a.Tools.Offered(d.brief.Agent, d.brief.Policy)
 		r, err := a.model.ask(t.Context(), request("m", compose(d.brief, offered, 1<<20, a.Now(), false), offered, false), a.Tools.named, noWords)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

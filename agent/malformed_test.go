@@ -261,7 +261,7 @@ func TestMalformedAnswers(t *testing.T) {
 			}
 			d := &fakeWorkflow{brief: asked("Refund order A")}
 			a := newAgent(d, answers(c.status, c.header, body))
-			r, err := a.model.ask(t.Context(), request("m", compose(d.brief, a.offered(d.brief), 1<<20, a.Now(), false), a.offered(d.brief), false), a.Tools.named, noWords)
+			r, err := a.model.ask(t.Context(), request("m", compose(d.brief, a.Tools.Offered(d.brief.Agent, d.brief.Policy), 1<<20, a.Now(), false), a.Tools.Offered(d.brief.Agent, d.brief.Policy), false), a.Tools.named, noWords)
 			if c.fails {
 				var f *failure
 				if !errors.As(err, &f) {

@@ -20,6 +20,8 @@ var (
 	ErrNoModel = errors.New("the model's endpoint does not have this model")
 	// ErrModelRefuses means that the endpoint rejects the request.
 	ErrModelRefuses = errors.New("the model's endpoint refuses the request")
+	// ErrToolsTooLong means that the definitions of the tools are too long for the model.
+	ErrToolsTooLong = errors.New("the model's endpoint refuses the definitions of the tools as too long")
 )
 
 // pingTimeout limits one check of the endpoint. The limit is shorter than that of a probe of /readyz, so that /readyz

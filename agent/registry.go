@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"countersign/agent/pins"
+	"countersign/approvers"
 	"countersign/approvers/workflow"
 )
 
@@ -162,6 +163,23 @@ func (r *Registry) inOrder() []registered {
 	slices.SortFunc(out, func(a, b registered) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
+
+// Offered are the tools that a model may call.
+type Offered []registered
+
+// Offered returns the tools that an agent's model may call under the policy.
+func (r *Registry) Offered(a approvers.Agent, p *approvers.Policy) Offered {
+	var out Offered
+	for _, t := range r.sorted() {
+		if a.Offers(t.Name) && t.pinned.Callable(p) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Tokens estimates the number of tokens of the tools' definitions.
+func (o Offered) Tokens() int { return toolsTokens(o) }
 
 // named converts a name that the model wrote to the name of the tool. An unknown name is returned unchanged. The
 // workflow later refuses the call.

@@ -11,7 +11,6 @@ import (
 
 	"countersign/agent/pins"
 	"countersign/approvers"
-	"countersign/approvers/workflow"
 )
 
 // offered is a tool as a source offers it, with a version in its definition.
@@ -285,7 +284,7 @@ func TestBlockedToolsAreNotOffered(t *testing.T) {
 	a := newAgent(&fakeWorkflow{}, nil, func(c *Config) { c.Tools = r })
 	policy := &approvers.Policy{}
 	names := func() (out []string) {
-		for _, t := range a.offered(workflow.Brief{Agent: approvers.Agent{Tools: []string{"*"}}, Policy: policy}) {
+		for _, t := range a.Tools.Offered(approvers.Agent{Tools: []string{"*"}}, policy) {
 			out = append(out, t.Name)
 		}
 		return out

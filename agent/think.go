@@ -79,7 +79,7 @@ func (a *Agent) finalText(b workflow.Brief, r reply, last bool) string {
 // answer calls the model. If the endpoint refuses the history as too long, answer retries with a shorter history.
 func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write func(string)) (modelRequest, reply, error) {
 	name := or(b.Agent.Model, a.model.Name)
-	tools := a.offered(b)
+	tools := a.Tools.Offered(b.Agent, b.Policy)
 	source := "" // without tools, no endpoint needs reasoning, and some refuse it
 	if len(tools) > 0 {
 		source = a.model.source(name)
@@ -111,17 +111,6 @@ func (a *Agent) answer(ctx context.Context, b workflow.Brief, last bool, write f
 		a.Log.WarnContext(ctx, "the conversation is too long for the model; a shorter part is sent", "conversation", b.Conversation.ID, "turn", b.Turn.ID, "model", name, "budget", budget)
 		q = less
 	}
-}
-
-// offered returns the tools that the model may call in this turn.
-func (a *Agent) offered(b workflow.Brief) []registered {
-	var out []registered
-	for _, t := range a.Tools.sorted() {
-		if b.Agent.Offers(t.Name) && t.pinned.Callable(b.Policy) {
-			out = append(out, t)
-		}
-	}
-	return out
 }
 
 func request(model string, q modelRequest, tools []registered, last bool) chatRequest {

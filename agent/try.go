@@ -14,31 +14,33 @@ import (
 // Trial is the result of one small model call.
 type Trial struct {
 	Took   time.Duration
-	Called bool // the model called the tool that Try offered
+	Called bool // the model called a tool
 	Tokens int  // input and output tokens; zero: not reported
 }
 
-// tryTool is the only tool of a trial.
+// tryTool is the tool that the model must call in a trial.
 const tryTool = "answer"
 
-// Try sends one small question to a model. The expected answer is a tool call, as in a step of an agent. An error of
-// Try wraps ErrModelKey, ErrNoModel, ErrModelRefuses or ErrModelUnreachable, or is ctx's error.
-func Try(ctx context.Context, m Model) (Trial, error) {
+// Try sends one small question to a model, with the definitions of an agent's tools. The expected answer is a tool call,
+// as in a step of the agent. Try calls no tool. An error of Try wraps ErrModelKey, ErrNoModel, ErrModelRefuses,
+// ErrToolsTooLong or ErrModelUnreachable, or is ctx's error.
+func Try(ctx context.Context, m Model, offered Offered) (Trial, error) {
 	m.Timeout, m.Idle = tryTime, tryTime
 	c := newClient(m, time.Now, slog.New(slog.DiscardHandler))
 	began := time.Now()
-	r, err := c.ask(ctx, chatRequest{ChatCompletionRequest: openai.ChatCompletionRequest{
-		Model: m.Name,
-		Messages: []openai.ChatCompletionMessage{
-			{Role: openai.ChatMessageRoleSystem, Content: "This is a test of the connection. Call the tool " + tryTool + " with ok set to true, and say nothing."},
-			{Role: openai.ChatMessageRoleUser, Content: "Are you there?"},
-		},
-		Tools: []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
-			Name: tryTool, Description: "Answers the test.",
-			Parameters: json.RawMessage(`{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}`),
-		}}},
-	}}, func(name string) string { return name }, noDraft{}.Write)
-	t := Trial{Took: time.Since(began), Called: len(r.calls) > 0 && r.calls[0].Tool == tryTool, Tokens: r.tokens}
+	tools := Offered{{Tool: Tool{Description: "Answers the test."}, wire: tryTool,
+		params: json.RawMessage(`{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}`)}}
+	for _, t := range offered {
+		if t.wire != tryTool {
+			tools = append(tools, t)
+		}
+	}
+	q := modelRequest{messages: []openai.ChatCompletionMessage{
+		{Role: openai.ChatMessageRoleSystem, Content: "This is a test of the connection. Call the tool " + tryTool + " with ok set to true, and say nothing."},
+		{Role: openai.ChatMessageRoleUser, Content: "Are you there?"},
+	}}
+	r, err := c.ask(ctx, request(m.Name, q, tools, false), func(name string) string { return name }, noDraft{}.Write)
+	t := Trial{Took: time.Since(began), Called: len(r.calls) > 0, Tokens: r.tokens}
 	if ctx.Err() != nil {
 		return t, ctx.Err()
 	}
@@ -62,7 +64,9 @@ func tried(err error) error {
 		return fmt.Errorf("%w: %w", ErrModelKey, f.detail)
 	case causeModel:
 		return fmt.Errorf("%w: %w", ErrNoModel, f.detail)
-	case causeRequest, causeFilter, causeLong, causeQuota:
+	case causeLong:
+		return fmt.Errorf("%w: %w", ErrToolsTooLong, f.detail)
+	case causeRequest, causeFilter, causeQuota:
 		return fmt.Errorf("%w: %w", ErrModelRefuses, f.detail)
 	}
 	return fmt.Errorf("%w: %w", ErrModelUnreachable, f.detail)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"countersign/agent"
 	"countersign/agent/catalog"
 	"countersign/approvers/audit"
 	"countersign/approvers/workflow/settings"
@@ -21,7 +22,6 @@ import (
 	"countersign/cmd/countersign/openstore"
 	"countersign/cmd/countersign/task"
 	"countersign/config"
-	"countersign/config/check"
 	"countersign/store"
 	"countersign/store/postgres"
 )
@@ -65,13 +65,13 @@ Slack or the model refuses a token · 3 Slack, the model, a tool server or the s
 
 // offlineTools returns those tools of a policy that are known without contacting a source, and adds their properties to
 // the policy.
-func offlineTools(file *config.File, path string) ([]check.Tool, error) {
+func offlineTools(file *config.File, path string) (*agent.Registry, error) {
 	tools, err := catalog.Offline(file, path)
 	if err != nil {
 		return nil, err
 	}
 	file.Policy = catalog.WithTools(file.Policy, tools)
-	return catalog.Described(tools), nil
+	return tools, nil
 }
 
 // openForCheck opens the store for the doctor.

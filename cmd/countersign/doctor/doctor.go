@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"countersign/agent"
+	"countersign/agent/catalog"
 	"countersign/agent/hook"
 	"countersign/agent/hook/setup"
 	"countersign/approvers"
@@ -50,10 +52,10 @@ type Running struct {
 
 // Doctor checks everything that serve needs.
 type Doctor struct {
-	Out       io.Writer                                                  // nil: findings are not printed while the doctor works
-	URL       string                                                     // the bot's public address; empty: unknown
-	Tools     func(file *config.File, path string) ([]check.Tool, error) // reads a policy's tools, and asks no server
-	OpenStore func(context.Context, config.Env) (Store, error)           // opens the store; store.ErrLocked: another process holds it
+	Out       io.Writer                                                     // nil: findings are not printed while the doctor works
+	URL       string                                                        // the bot's public address; empty: unknown
+	Tools     func(file *config.File, path string) (*agent.Registry, error) // reads a policy's tools, and asks no server
+	OpenStore func(context.Context, config.Env) (Store, error)              // opens the store; store.ErrLocked: another process holds it
 	// Excess lists the unnecessary rights of the database's role, and says how to revoke them. If there are no such
 	// rights, the list is empty.
 	Excess func(context.Context, config.Env) (what, do string, err error)
@@ -84,12 +86,12 @@ func (d *Doctor) Examine(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, examinationTime)
 	defer cancel()
 	env := d.environment()
-	policy := d.policy(ctx, env.Policy)
+	policy, tools := d.policy(ctx, env.Policy)
 	if env.BotToken != "" || env.Rotation.On() {
 		d.slack(ctx, env, policy)
 	}
 	if env.Model != "" {
-		d.model(ctx, env, policy)
+		d.model(ctx, env, policy, tools)
 	}
 	if env.Store.Path != "" {
 		d.store(ctx, env)
@@ -158,26 +160,26 @@ func (d *Doctor) environment() config.Env {
 }
 
 // policy checks the policy file, and its tools. policy returns nil if the file or its tools can't be read.
-func (d *Doctor) policy(ctx context.Context, path string) *approvers.Policy {
+func (d *Doctor) policy(ctx context.Context, path string) (*approvers.Policy, *agent.Registry) {
 	d.begin("Policy")
 	file, err := check.Read(path)
 	var broken yamldoc.Problems
 	switch {
 	case errors.As(err, &broken):
 		d.fail(cli.ExitUsage, fmt.Sprintf("%s can't be used: %s", path, cli.Count(len(broken.Errors()), "error")), "run countersign check: it says where, and what to write instead")
-		return nil
+		return nil, nil
 	case err != nil:
 		d.fail(cli.ExitUsage, err.Error(), "")
-		return nil
+		return nil, nil
 	}
 	tools, err := d.Tools(file, path)
 	if err != nil {
 		for _, problem := range cli.Problems(err) {
 			d.fail(cli.ExitUsage, problem.Error(), "")
 		}
-		return nil
+		return nil, nil
 	}
-	found := check.Run(file, tools)
+	found := check.Run(file, catalog.Described(tools))
 	for _, p := range found {
 		warning := p.Severity == yamldoc.Warning
 		p.Severity = yamldoc.Error // keeps "warning" out of the text: the doctor prints the severity itself
@@ -191,7 +193,7 @@ func (d *Doctor) policy(ctx context.Context, path string) *approvers.Policy {
 		d.ok("%s can be used: %s, %s", path, cli.Count(len(file.Policy.Approvers), "approver"), cli.Count(len(file.Policy.Agents), "agent"))
 	}
 	d.tools(ctx, file, path)
-	return file.Policy
+	return file.Policy, tools
 }
 
 func (d *Doctor) begin(topic string) {

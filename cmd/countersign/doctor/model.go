@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,25 +18,33 @@ import (
 // the bot does not work.
 const slowModel = 15 * time.Second
 
-// model sends one small request to each model that is used.
-func (d *Doctor) model(ctx context.Context, env config.Env, policy *approvers.Policy) {
+// model sends one small request to each model that is used, with the definitions of tools. If several agents use the
+// model, the tools are those of the agent with the longest definitions.
+func (d *Doctor) model(ctx context.Context, env config.Env, policy *approvers.Policy, tools *agent.Registry) {
 	d.begin("Model")
-	names := []string{env.Model}
+	names, offered, by := []string{env.Model}, map[string]agent.Offered{}, map[string]string{}
 	if policy != nil {
 		for _, a := range policy.Agents {
-			if a.Model != "" && !slices.Contains(names, a.Model) {
-				names = append(names, a.Model)
+			name := cmp.Or(a.Model, env.Model)
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+			if its := tools.Offered(a, policy); its.Tokens() > offered[name].Tokens() {
+				offered[name], by[name] = its, a.Name
 			}
 		}
 	}
 	for _, name := range names {
-		t, err := agent.Try(ctx, agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: name})
+		t, err := agent.Try(ctx, agent.Model{BaseURL: env.ModelURL, Key: env.ModelKey.Reveal(), Name: name}, offered[name])
 		switch {
 		case errors.Is(err, agent.ErrModelKey):
 			d.fail(cli.ExitUsage, err.Error(), "set OPENAI_API_KEY to a key of the endpoint's")
 			return
 		case errors.Is(err, agent.ErrNoModel):
 			d.fail(cli.ExitUsage, name+": "+err.Error(), "check OPENAI_MODEL, the model that the policy names for an agent, and OPENAI_BASE_URL")
+		case errors.Is(err, agent.ErrToolsTooLong):
+			d.fail(cli.ExitNo, name+": "+err.Error(),
+				fmt.Sprintf("offer the agent %s fewer than %s, or use a model with a larger context", by[name], cli.Count(len(offered[name]), "tool")))
 		case errors.Is(err, agent.ErrModelRefuses):
 			d.fail(cli.ExitNo, name+": "+err.Error(), "")
 		case err != nil:

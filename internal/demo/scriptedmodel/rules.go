@@ -2,6 +2,7 @@ package scriptedmodel
 
 import (
 	"context"
+	"slices"
 
 	"countersign/internal/demo/demomodel"
 )
@@ -18,7 +19,7 @@ func Rules() Responder {
 		}
 		offered := request.offered()
 		answer := demomodel.Reply(history, offered)
-		if len(offered) == 1 && offered[0].Name == "answer" { // the bot offers only this tool when it tests the connection
+		if slices.ContainsFunc(offered, func(t demomodel.Tool) bool { return t.Name == "answer" }) { // the bot offers this tool when it tests the connection
 			return Reply{Calls: []Call{{Name: "answer", Arguments: `{"ok":true}`}}}, nil
 		}
 		reply := Reply{Content: answer.Text}
