@@ -45,7 +45,7 @@ func (b *Availability) Remind(ctx context.Context, t store.Timer) error {
 // the person.
 func (b *Availability) AbsenceChanged(ctx context.Context, t store.Timer) error {
 	ctx = dueFor(ctx, slackapi.PriorityNormal, t)
-	who, err := b.users.Identify(ctx, approvers.PersonID(t.Ref).User(), groupsOf(b.Views.Policy()), false)
+	who, err := b.users.IdentifyActor(ctx, approvers.PersonID(t.Ref).User(), groupsOf(b.Views.Policy()), false)
 	if err != nil {
 		return err
 	}
@@ -185,10 +185,11 @@ const (
 )
 
 // presence returns a person's availability. presence uses the person's recorded absence and Slack's answers about the
-// person.
+// person. The person has the identity that a click of the person would have. So if Slack refuses to name the members of a
+// user group, the group gives nobody authority here either, and the other people of the stage are still reminded.
 func (b *Availability) presence(ctx context.Context, user string, stage view.StageSnapshot, depth int, ask bool) (approvers.Presence, error) {
 	r := stage.Request
-	who, err := b.users.Approver(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)
+	who, err := b.users.Clicker(ctx, user, stage.Policy, r.Tool, approvers.Low, &r)
 	if err != nil {
 		return approvers.Presence{}, err
 	}

@@ -193,15 +193,27 @@ func testDeactivatedWhileItWaits(t *testing.T, h *harness) {
 }
 
 // If Slack refuses to name the members of user groups, the lead is still asked when the account of the only approver is
-// deactivated, because the policy names both by id.
+// deactivated, because the policy names both by id. This also applies if the approver's role has a user group.
 func TestDeactivatedWithoutUserGroups(t *testing.T) {
 	t.Parallel()
-	tap := new(recordingTransport)
-	h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
-	for _, method := range []string{"usergroups.list", "usergroups.users.list"} {
-		tap.answering(method, func(url.Values) string { return `{"ok":false,"error":"missing_scope"}` })
+	for name, group := range map[string][]approvers.Member{"no group": nil, "a group": {{Kind: approvers.MemberGroup, Value: "support"}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tap := new(recordingTransport)
+			h := newHarness(t, func(h *harness) {
+				h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap}
+				for i := range h.policy.Approvers {
+					if role := &h.policy.Approvers[i]; role.Name == "team-lead" {
+						role.Members = slices.Concat(role.Members, group)
+					}
+				}
+			})
+			for _, method := range []string{"usergroups.list", "usergroups.users.list"} {
+				tap.answering(method, func(url.Values) string { return `{"ok":false,"error":"missing_scope"}` })
+			}
+			testDeactivatedWhileItWaits(t, h)
+		})
 	}
-	testDeactivatedWhileItWaits(t, h)
 }
 
 // accountChanges notes the roles whose requests are checked when an account has changed.
@@ -213,6 +225,33 @@ type accountChanges struct {
 func (c *accountChanges) AccountChanged(_ context.Context, _ string, _ approvers.PersonID, roles []string) error {
 	c.roles = roles
 	return nil
+}
+
+// absences notes the people whose absence has begun or ended.
+type absences struct {
+	People
+	who []approvers.PersonID
+}
+
+func (a *absences) AbsenceChanged(_ context.Context, _ store.Timer, who approvers.Identity) error {
+	a.who = append(a.who, who.ID)
+	return nil
+}
+
+// An absence begins although Slack refuses to name the members of user groups.
+func TestAbsenceWithoutUserGroups(t *testing.T) {
+	t.Parallel()
+	tap := new(recordingTransport)
+	h := newHarness(t, func(h *harness) { h.http = &http.Client{Timeout: 10 * time.Second, Transport: tap} })
+	tap.answering("usergroups.list", func(url.Values) string { return `{"ok":false,"error":"missing_scope"}` })
+	begun := &absences{}
+	config := h.bot.Config
+	config.People = begun
+	availability := &Availability{core: &core{Config: config, users: h.bot.users}}
+	err := availability.AbsenceChanged(t.Context(), store.Timer{Kind: store.TimerAway, Ref: "T0001/U0002"})
+	if err != nil || !slices.Equal(begun.who, []approvers.PersonID{"T0001/U0002"}) {
+		t.Errorf("the absence of %v has begun: %v", begun.who, err)
+	}
 }
 
 // A person becomes a guest while Slack refuses to name the members of user groups. The person may be in any group, so
