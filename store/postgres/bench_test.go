@@ -2,9 +2,11 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"countersign/approvers"
@@ -109,6 +112,128 @@ func benchDecisions(b *testing.B, workers, round int) {
 	b.ReportMetric(float64(statements), "rows")
 }
 
+// BenchmarkDecisionParts shows how the processor time of a decision is divided. The store makes decisions. Then a
+// program repeats their statements with pgx in copies of the database. In the first copy, the program sends only the
+// writes, as in BenchmarkDecisionAlone. In each further copy, it does one thing more as the store does. The server does
+// not sync its log. Rounds of the copies alternate.
+func BenchmarkDecisionParts(b *testing.B) {
+	const round, rounds, workers = 64, 40, 8
+	const serializable = "begin isolation level serializable"
+	parts := []struct {
+		name, begin string
+		numbered    bool // with the number of the commit
+		reads       bool // with the reads
+		apart       bool // the reads take a round trip of their own
+	}{
+		{name: "writes", begin: "begin"},
+		{name: "serializable", begin: serializable},
+		{name: "numbered", begin: serializable, numbered: true},
+		{name: "reads", begin: serializable, numbered: true, reads: true},
+		{name: "apart", begin: serializable, numbered: true, reads: true, apart: true},
+	}
+	server := pgserver.New(b, "fsync=off")
+	url := newDatabase(b, server, "store")
+	s := open(b, url)
+	f := newCallFixture(b, s)
+	asked := make([]approvers.Request, round*rounds)
+	crowd(b, 4, len(asked), func(i int) (err error) {
+		asked[i], err = f.ask(b.Context())
+		return err
+	})
+	if err := s.Close(); err != nil { // a database with connections can't be copied
+		b.Fatal(err)
+	}
+	record := &recorder{open: map[*pgx.Conn][]statement{}}
+	var copies []*pgxpool.Pool
+	for _, p := range parts {
+		if err := server.SQL("postgres", "CREATE DATABASE "+p.name+" TEMPLATE store"); err != nil {
+			b.Fatal(err)
+		}
+		conf, err := pgxpool.ParseConfig(server.URL(p.name) + fmt.Sprintf("&search_path=countersign&enable_seqscan=off&pool_max_conns=%d", workers))
+		if err != nil {
+			b.Fatal(err)
+		}
+		conf.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "INSERT INTO connections (id, backend, began, used) VALUES (pg_backend_pid(), pg_backend_pid(), now(), now())")
+			return err
+		}
+		pool, err := pgxpool.NewWithConfig(b.Context(), conf)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(pool.Close)
+		copies = append(copies, pool)
+	}
+	recorded, err := postgres.OpenWith(b.Context(), url, func(c *pgx.ConnConfig) { c.Tracer = record })
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { recorded.Close() })
+	f = f.on(recorded, nil)
+	times := map[string]time.Duration{}
+	measure := func(name string, do func(i int) error) {
+		cpu, atServer := testkit.ProcessorTime(b), serverTime(b, server, name)
+		crowd(b, workers, round, do)
+		times[name+"-client-µs"] += testkit.ProcessorTime(b) - cpu
+		times[name+"-server-µs"] += serverTime(b, server, name) - atServer
+	}
+	send := func(conn *pgxpool.Conn, n int, decision []statement) error {
+		p, reading, batch := parts[n], true, &pgx.Batch{}
+		batch.Queue(p.begin)
+		for _, x := range decision {
+			switch {
+			case x.writes():
+				if p.apart && reading {
+					if err := conn.SendBatch(b.Context(), batch).Close(); err != nil {
+						return err
+					}
+					reading, batch = false, &pgx.Batch{}
+				}
+				batch.Queue(x.sql, x.args...)
+			case strings.Contains(x.sql, "number_commit"):
+				if p.numbered {
+					batch.Queue("SELECT number_commit(pg_backend_pid()::text, 1)")
+				}
+			case p.reads:
+				batch.Queue(x.sql, x.args...)
+			}
+		}
+		batch.Queue("commit")
+		return conn.SendBatch(b.Context(), batch).Close()
+	}
+	repeat := func(n int, decision []statement) error {
+		return copies[n].AcquireFunc(b.Context(), func(conn *pgxpool.Conn) error {
+			for {
+				err := send(conn, n, decision)
+				var refused *pgconn.PgError
+				if !errors.As(err, &refused) || refused.Code != "40001" { // if the transaction conflicts with another one, it is repeated
+					return err
+				}
+				if _, err := conn.Exec(b.Context(), "rollback"); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	rand.Shuffle(len(asked), func(i, j int) { asked[i], asked[j] = asked[j], asked[i] })
+	for b.Loop() {
+		for requests := range slices.Chunk(asked, round) {
+			measure("store", func(i int) error {
+				_, err := f.decide(b.Context(), "", requests[i])
+				return err
+			})
+			decisions := record.transactions()
+			for n, p := range parts {
+				measure(p.name, func(i int) error { return repeat(n, decisions[i]) })
+			}
+		}
+	}
+	b.ReportMetric(0, "ns/op") // not reported, because one iteration makes all decisions
+	for name, all := range times {
+		b.ReportMetric(float64(all.Microseconds())/float64(len(asked)), name)
+	}
+}
+
 // diskServer starts a server that writes to the disk before it answers a COMMIT. A server in production also writes to
 // the disk first.
 func diskServer(t testing.TB) *pgserver.Server {
@@ -137,7 +262,13 @@ type statement struct {
 	args []any
 }
 
-// recorder records which rows each transaction of a store has written.
+// writes reports whether the statement writes a row that the store's caller has given.
+func (s statement) writes() bool {
+	verb, _, _ := strings.Cut(s.sql, " ")
+	return verb == "INSERT" || verb == "UPDATE" || verb == "DELETE"
+}
+
+// recorder records the statements of a store's transactions.
 type recorder struct {
 	mu        sync.Mutex
 	open      map[*pgx.Conn][]statement
@@ -147,13 +278,24 @@ type recorder struct {
 
 var _ pgx.BatchTracer = &recorder{}
 
-// taken returns the transactions that were committed after the last call of taken.
-func (r *recorder) taken() [][]statement {
+// transactions returns the statements of the transactions that were committed after the last call of transactions,
+// without the statements that begin and end transactions and savepoints.
+func (r *recorder) transactions() [][]statement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.committed
 	r.committed, r.begun = nil, 0
 	return out
+}
+
+// taken is like transactions, but returns only the statements that write rows, and no transaction without them.
+func (r *recorder) taken() (written [][]statement) {
+	for _, tx := range r.transactions() {
+		if rows := slices.DeleteFunc(tx, func(s statement) bool { return !s.writes() }); len(rows) > 0 {
+			written = append(written, rows)
+		}
+	}
+	return written
 }
 
 type sentBatch struct{}
@@ -185,7 +327,8 @@ func (r *recorder) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.T
 			kept = len(r.open[conn])
 		case verb == "rollback": // the rollback goes to the savepoint
 			r.open[conn] = r.open[conn][:kept]
-		case verb == "INSERT", verb == "UPDATE", verb == "DELETE":
+		case verb == "commit", verb == "release":
+		default:
 			r.open[conn] = append(r.open[conn], statement{q.SQL, q.Arguments})
 		}
 	}
