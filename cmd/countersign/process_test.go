@@ -28,7 +28,7 @@ func TestServe(t *testing.T) {
 func testServe(t *testing.T, p *processHarness, requests string) {
 	t.Parallel()
 	bot, admin := p.serve()
-	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz?wait=5": "store: ok\ndeliveries: ok\npolicy in force: ok\nrows: ok\nmended: ok\nslack: ok\nrefused by Slack: ok\nmodel: ok\npolicy: ok\npins: ok\nservers: ok\nrunning: ok\ncards: ok\nmessages: ok\nwebhooks: ok\nscopes: ok\n" + requests + "seal: ok\nheads: ok\n"} {
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz?wait=5": "store: ok\ndeliveries: ok\npolicy in force: ok\nrows: ok\nmended: ok\nslack: ok\nrefused by Slack: ok\nmodel: ok\npolicy: ok\npins: ok\nservers: ok\nrunning: ok\nchannels: ok\ncards: ok\nmessages: ok\nwebhooks: ok\nscopes: ok\n" + requests + "seal: ok\nheads: ok\n"} {
 		status, body := get(t, admin+path)
 		for end := time.Now().Add(patience); (status != http.StatusOK || body != want) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			status, body = get(t, admin+path) // the shop's server may still be connecting
