@@ -261,7 +261,8 @@ func TestMalformedAnswers(t *testing.T) {
 			}
 			d := &fakeWorkflow{brief: asked("Refund order A")}
 			a := newAgent(d, answers(c.status, c.header, body))
-			r, err := a.model.ask(t.Context(), request("m", compose(d.brief, a.Tools.Offered(d.brief.Agent, d.brief.Policy), 1<<20, a.Now(), false), a.Tools.Offered(d.brief.Agent, d.brief.Policy), false), a.Tools.named, noWords)
+			offered := a.Tools.Offered(d.brief.Agent, d.brief.Policy)
+			r, err := a.model.ask(t.Context(), request("m", compose(d.brief, offered, 1<<20, a.Now(), false), offered, false), a.Tools.named, noWords)
 			if c.fails {
 				var f *failure
 				if !errors.As(err, &f) {
