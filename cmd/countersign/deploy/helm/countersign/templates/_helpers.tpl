@@ -143,6 +143,7 @@ spec:
         periodSeconds: 20
         timeoutSeconds: 10
         failureThreshold: 3
+        terminationGracePeriodSeconds: 10 # a bot that does not respond does not finish its work either
       readinessProbe:
         httpGet: {path: /readyz, port: admin}
         periodSeconds: 10
