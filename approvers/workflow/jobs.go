@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"countersign/approvers"
@@ -83,10 +84,14 @@ func (w *Workflow) Work(ctx context.Context, workers map[store.TimerKind]jobs.Wo
 }
 
 // handle calls a timer's handler with a context that a pause or a stop can cancel. If the handler fails because it read
-// a damaged record, handle calls closeDamaged, and then the handler again.
+// a damaged record, handle calls closeDamaged, and then the handler again. When a message is in Slack, nobody waits for
+// the transaction that records this, so the transactions of deliveries have a low priority.
 func (w *core) handle(ctx context.Context, t store.Timer, handler jobs.Handler) error {
 	inner, leave := w.running.enter(ctx, t)
 	defer leave()
+	if slices.Contains(store.ShowTimers, t.Kind) {
+		inner = store.WithLowPriority(inner)
+	}
 	err := w.survive(inner, t, handler)
 	var row *store.DamagedError
 	if errors.As(err, &row) && w.closeDamaged(inner, row.Damage, salvaged{}) {

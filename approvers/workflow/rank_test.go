@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -187,6 +188,34 @@ func TestFirstIsNotBehindTheRest(t *testing.T) {
 		w.pass(10 * time.Minute)
 		if n := len(w.timers(store.ShowTimers...)); n != 0 {
 			t.Errorf("%d are left", n)
+		}
+	})
+}
+
+// The transactions of deliveries have a low priority, and other transactions do not.
+func TestDeliveriesHaveLowPriority(t *testing.T) {
+	inFakedTime(t, func(t *testing.T, w *workingHarness) {
+		low := map[store.TimerKind]bool{}
+		workers := map[store.TimerKind]jobs.Worker{}
+		for _, kind := range append([]store.TimerKind{store.TimerInbox, store.TimerRun}, store.ShowTimers...) {
+			workers[kind] = jobs.Worker{Concurrency: 1, Handle: func(ctx context.Context, timer store.Timer) error {
+				w.mu.Lock()
+				low[kind] = store.HasLowPriority(ctx)
+				w.mu.Unlock()
+				return w.store.Update(ctx, func(tx store.Tx) error { return tx.ClearTimer(kind, timer.Ref) })
+			}}
+			w.ok(w.store.Update(w.ctx(), func(tx store.Tx) error {
+				return tx.SetTimer(store.Timer{Kind: kind, Ref: "x", Due: time.Now()})
+			}))
+		}
+		w.work(workers)
+		w.pass(time.Second)
+		want := map[store.TimerKind]bool{store.TimerInbox: false, store.TimerRun: false}
+		for _, kind := range store.ShowTimers {
+			want[kind] = true
+		}
+		if !maps.Equal(low, want) {
+			t.Errorf("low priority: %v, want %v", low, want)
 		}
 	})
 }

@@ -6,7 +6,8 @@
 //     concurrent closures could each decide correctly, but together break a rule. To prevent this, each rule would
 //     need a lock, and a programmer could forget the lock. The cost of serializable transactions is that a closure
 //     may run again after a conflict (40001, 40P01). Two closures can conflict even if they use different rows, when
-//     these rows are close to each other in an index. After three conflicts, a closure runs alone in its process.
+//     these rows are close to each other in an index. While conflicts are frequent, transactions run one after the
+//     other (turns.go). After three conflicts, a closure runs alone in its process.
 //   - A View is a read-only transaction over one snapshot (repeatable read). A View takes no locks.
 //   - A transaction sends nothing before its first read. The transaction collects its writes, and sends them together
 //     with the COMMIT in one round trip. All transactions send their writes in the same order, so they do not deadlock.

@@ -123,3 +123,19 @@ func OpenNeeding(ctx context.Context, url string, oldest int) (*Store, error) {
 
 // Payloads divides a notice as notify does.
 func Payloads(n store.Notice) (list []string) { return payloads(sent{From: "x", Notice: n}) }
+
+// Turns are the turns of a process.
+type Turns = turns
+
+// Take waits for a turn.
+func (t *turns) Take(ctx context.Context) (leave func(), err error) { return t.take(ctx) }
+
+// TakeTurns makes the next transactions take turns.
+func (s *Store) TakeTurns() {
+	s.turns.mu.Lock()
+	defer s.turns.mu.Unlock()
+	s.turns.left = manyTurns
+}
+
+// TakesTurns reports whether the next transaction takes a turn.
+func (s *Store) TakesTurns() bool { return s.turns.due() }

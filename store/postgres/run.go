@@ -25,6 +25,7 @@ type run struct {
 	conn     *pgxpool.Conn
 	begin    string        // the statement that begins the transaction
 	claims   []store.Claim // the claims under which the transaction works
+	turn     bool          // the transaction waits for the turns of other replicas
 	begun    bool          // the statement begin was sent
 	answered bool          // the server has answered the statement begin
 	expects  []any         // parameters of policy checks that were not sent yet
@@ -129,6 +130,12 @@ func (r *run) batch() *pgx.Batch {
 			r.answered = true
 			return nil
 		})
+		if r.turn {
+			r.hasty = true
+			for _, sql := range lockTurn {
+				b.Queue(sql)
+			}
+		}
 		for _, c := range r.claims {
 			b.Queue("SELECT check_claim($1, $2, $3)", c.Name, c.Owner, c.Epoch)
 		}

@@ -37,7 +37,8 @@ type Store struct {
 	ending  atomic.Pointer[chan struct{}] // closed when the last View has released its connection; nil: there was no View
 	hold    *hold                         // nil: Hold was not called
 	replica atomic.Pointer[Replica]       // nil: Join was not called
-	newest  atomic.Pointer[store.Head]    // the newest head that this process has signed or seen; nil: there was none
+	turns   turns
+	newest  atomic.Pointer[store.Head] // the newest head that this process has signed or seen; nil: there was none
 }
 
 var _ store.Store = (*Store)(nil)
@@ -215,18 +216,24 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 	if err := s.Failure(); err != nil {
 		return err
 	}
-	careful := false
+	careful, turn := false, s.turns.due()
 	var met, failed int
 	for {
-		out, err := s.attempt(ctx, fn, careful, met >= aloneFrom)
+		out, err := s.attempt(ctx, fn, careful, turn, met >= aloneFrom)
 		switch out {
 		case done:
+			s.turns.ended()
 			return err
 		case mistaken:
 			careful = true
 		case contended:
 			if met++; met == maxContended {
 				return explain(err)
+			}
+			if turn = code(err) != codeLockTimeout; turn {
+				s.turns.conflicted()
+			} else {
+				s.turns.missed()
 			}
 			pause(time.Duration(min(met, 10)) * time.Millisecond)
 		case lost:
@@ -244,7 +251,14 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 func pause(about time.Duration) { time.Sleep(about/2 + rand.N(about)) }
 
 // attempt runs fn once, and commits the transaction.
-func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, alone bool) (out outcome, err error) {
+func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, turn, alone bool) (out outcome, err error) {
+	if turn {
+		leave, err := s.turns.take(ctx)
+		if err != nil {
+			return done, err
+		}
+		defer leave()
+	}
 	if alone {
 		s.gate.Lock()
 		defer s.gate.Unlock()
@@ -258,6 +272,9 @@ func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, a
 	}
 	r := newRun(context.WithoutCancel(ctx), s, conn, beginUpdate)
 	r.careful, r.claims = careful, store.ClaimsOf(ctx)
+	if replica := s.replica.Load(); turn && replica != nil {
+		r.turn = replica.Alive() > 1
+	}
 	committed := false
 	defer func() {
 		if !committed { // committed is also false if fn panicked or ended the goroutine
