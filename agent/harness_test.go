@@ -124,6 +124,7 @@ type fakeWorkflow struct {
 	stops     []stop
 
 	execution approvers.Execution
+	claimed   func() // called at the end of Claim, unless it is nil
 	results   []finished
 	elicit    func(ctx context.Context, execution string, ask workflow.Elicitation, why func() string) (approvers.Elicitation, error)
 	whole     map[string]string // what WholeResult returns, by conversation and run
@@ -177,6 +178,9 @@ func (d *fakeWorkflow) Claim(context.Context, string) (approvers.Execution, bool
 		return e, false, err
 	}
 	d.execution = e
+	if d.claimed != nil {
+		d.claimed()
+	}
 	return e, true, nil
 }
 

@@ -49,6 +49,9 @@ const patience = 10 * time.Second
 // person stops the turn, its runs are also interrupted without a grace period, and they are not retried. If a stopped
 // run gives an answer, the answer is recorded. If a stopped run gives no answer, it counts as failed if its tool is
 // read-only. Otherwise, its outcome is unknown.
+//
+// While the database does not answer, Claim can take so long that another replica takes over the run, and asks people
+// about its outcome. So if ctx has ended when Claim returns, the tool is not called.
 func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 	for {
 		if late, ok := a.takeUnrecorded(t.Ref); ok {
@@ -65,6 +68,10 @@ func (a *Agent) Run(ctx context.Context, t store.Timer) error {
 		log := a.Log.With("tool", e.Tool, "execution", e.ID, "conversation", e.Conversation)
 		if e.Request != "" {
 			log = log.With("request", e.Request)
+		}
+		if ctx.Err() != nil && !paused(ctx) && !stopped(ctx) {
+			log.WarnContext(ctx, "a claimed run does not begin, because the process stops or has lost its share of the work", "error", context.Cause(ctx))
+			return ctx.Err()
 		}
 		done, err := a.execute(ctx, e, log)
 		switch {

@@ -227,6 +227,24 @@ func TestStopping(t *testing.T) {
 	}
 }
 
+// If the process stops or loses its share of the work while it claims a run, it does not call the tool: another replica
+// may already ask people about the outcome.
+func TestLateClaim(t *testing.T) {
+	for _, cause := range []error{store.ErrFenced, nil} { // nil: a shutdown
+		for _, tool := range []string{"issue_refund", "set_price", "shop.look_up"} {
+			a, d := runner(func(context.Context, Invocation) (string, error) {
+				t.Errorf("%v: %s was called", cause, tool)
+				return "", nil
+			}, tool)
+			ctx, end := context.WithCancelCause(t.Context())
+			d.claimed = func() { end(cause) }
+			if err := a.Run(ctx, due); !errors.Is(err, context.Canceled) || d.execution.State != approvers.ExecutionExecuting || len(d.results) != 0 {
+				t.Errorf("%v: %s: %v, %s, %+v", cause, tool, err, d.execution.State, d.results)
+			}
+		}
+	}
+}
+
 // If storing a result fails, the result is kept. The agent makes a few attempts to store the result, and tries again
 // when the timer fires again. The tool does not run again.
 func TestRecording(t *testing.T) {

@@ -435,7 +435,7 @@ func TestMCPTypeScript(t *testing.T) {
 		}, 7: func() {
 			teo.sees("countersign", "", "Since when?", "The client declined to answer.")
 			approves(7)()
-		}, 9: approves(8)}},
+		}, 10: approves(8)}}, // the client has said that the call waits
 	} {
 		said, ended := nodeClient(t, sdk.script, ci)
 		wants := append([]string{"connected " + sdk.version + " issue_refund,search_orders,send_email,countersign.answer,countersign.result,countersign.withdraw"}, sdk.steps...)
