@@ -29,25 +29,25 @@ const (
 	notToldRecorded = "a webhook has accepted a message, but this is not recorded"
 )
 
-// outsider is another agent, which makes one call over the gateway. The outsider survives the kills of the bot, and
-// repeats an action until the bot has answered.
-type outsider struct {
+// otherAgent is an agent that makes one call over the gateway. The agent survives the kills of the bot, and repeats an
+// action until the bot has answered.
+type otherAgent struct {
 	call    workflow.CallerCall
 	actions []action
 	want    approvers.Outcome // of the last request, if the process is never killed
 	begun   bool              // the process was killed during the next action, so the answer to the action is lost
 	ids     []string          // of the call's requests
-	run     string            // the run that the outsider has claimed
+	run     string            // the run that the agent has claimed
 }
 
-// action is an action of an outsider. If lost is true, the answer to an earlier try of the action is lost. If the action
-// returns false, the outsider waits.
-type action func(w *environment, o *outsider, lost bool) bool
+// action is an action of an agent. If lost is true, the answer to an earlier try of the action is lost. If the action
+// returns false, the agent waits.
+type action func(w *environment, o *otherAgent, lost bool) bool
 
-func (o *outsider) id() string { return o.ids[len(o.ids)-1] }
+func (o *otherAgent) id() string { return o.ids[len(o.ids)-1] }
 
-// acts makes the outsider's next action. If the outsider waits, or has no action left, acts returns false.
-func (o *outsider) acts(w *environment) bool {
+// acts makes the agent's next action. If the agent waits, or has no action left, acts returns false.
+func (o *otherAgent) acts(w *environment) bool {
 	if len(o.actions) == 0 {
 		return false
 	}
@@ -63,36 +63,36 @@ func (o *outsider) acts(w *environment) bool {
 }
 
 // asks proposes the call for the first time, or again after the last result was delivered.
-func asks(w *environment, o *outsider, _ bool) bool {
+func asks(w *environment, o *otherAgent, _ bool) bool {
 	id := w.callerAsks(o.call)
 	o.ids = append(o.ids, id)
 	return true
 }
 
 // repeats proposes the call again, which must not become another request.
-func repeats(w *environment, o *outsider, _ bool) bool {
+func repeats(w *environment, o *otherAgent, _ bool) bool {
 	w.repeats(o.call, o.id())
 	return true
 }
 
 // awaits waits until the request has one of the statuses.
 func awaits(statuses ...string) action {
-	return func(w *environment, o *outsider, _ bool) bool {
+	return func(w *environment, o *otherAgent, _ bool) bool {
 		return slices.Contains(statuses, w.callerView(ci.Name, o.id()).Status())
 	}
 }
 
 // passes lets time pass.
 func passes(d time.Duration) action {
-	return func(w *environment, _ *outsider, _ bool) bool {
+	return func(w *environment, _ *otherAgent, _ bool) bool {
 		w.clock.pass(d)
 		return true
 	}
 }
 
-// claims claims an approved call. If the answer to the claim is lost, the outsider reports that the call did not run. If
-// the bot never got the claim, the outsider claims the call again.
-func claims(w *environment, o *outsider, lost bool) bool {
+// claims claims an approved call. If the answer to the claim is lost, the agent reports that the call did not run. If
+// the bot never got the claim, the agent claims the call again.
+func claims(w *environment, o *otherAgent, lost bool) bool {
 	o.run = w.callerView(ci.Name, o.id()).Execution.ID
 	if lost {
 		var p *workflow.CallerProblem
@@ -107,26 +107,26 @@ func claims(w *environment, o *outsider, lost bool) bool {
 	return true
 }
 
-func runs(w *environment, o *outsider, _ bool) bool {
+func runs(w *environment, o *otherAgent, _ bool) bool {
 	w.calls[o.run]++
 	w.acts[o.run]++
 	return true
 }
 
 func reports(state approvers.ExecutionState) action {
-	return func(w *environment, o *outsider, _ bool) bool {
+	return func(w *environment, o *otherAgent, _ bool) bool {
 		w.ok(w.Callers.Report(w.ctx(), ci, o.id(), o.run, state, "done"))
 		return true
 	}
 }
 
-func withdraws(w *environment, o *outsider, _ bool) bool {
+func withdraws(w *environment, o *otherAgent, _ bool) bool {
 	w.ok(w.Callers.Withdraw(w.ctx(), ci, o.id(), "not needed"))
 	return true
 }
 
 // answers waits for an approver's question, and answers it.
-func answers(w *environment, o *outsider, lost bool) bool {
+func answers(w *environment, o *otherAgent, lost bool) bool {
 	if len(w.callerView(ci.Name, o.id()).Request.Remarks) == 0 {
 		return false
 	}
@@ -138,20 +138,20 @@ func answers(w *environment, o *outsider, lost bool) bool {
 	return true
 }
 
-func names(w *environment, o *outsider, _ bool) bool {
+func names(w *environment, o *otherAgent, _ bool) bool {
 	w.ok(w.Callers.Name(w.ctx(), ci, "name of "+o.call.Key, o.id(), o.run))
 	return true
 }
 
-// tells calls a method of workflow.Callers about the outsider's request.
+// tells calls a method of workflow.Callers about the agent's request.
 func tells(method func(*workflow.Callers, context.Context, approvers.Client, string) error) action {
-	return func(w *environment, o *outsider, _ bool) bool {
+	return func(w *environment, o *otherAgent, _ bool) bool {
 		w.ok(method(w.Callers, w.ctx(), ci, o.id()))
 		return true
 	}
 }
 
-func hangsUp(w *environment, _ *outsider, _ bool) bool {
+func hangsUp(w *environment, _ *otherAgent, _ bool) bool {
 	w.ok(w.Callers.HungUp(w.ctx(), ci, 5*time.Second))
 	return true
 }
@@ -166,7 +166,7 @@ func newCalling(t testing.TB, kill func(point string) bool) *environment {
 	executes := func(c *workflow.CallerCall) { c.Mode = approvers.ExecuteMode }
 	refund := func(n int) string { return fmt.Sprintf(`issue_refund {"amount":%d}`, n) }
 	w.deliveries, w.aside = nil, []act{{Who: lead, Remark: approvers.Question}}
-	w.others = []*outsider{
+	w.others = []*otherAgent{
 		// The calls of the first two agents need no approval, so the approvers' question is about the third call.
 		{call: callerCall("1", `search_orders {"n":1}`), want: approvers.OutcomeExpired, actions: []action{asks, passes(runWithin), awaits(string(approvers.Expired))}},
 		{call: callerCall("2", `search_orders {"n":2}`), want: approvers.OutcomeExecuted, actions: []action{asks, claims, runs, succeeds}},

@@ -37,7 +37,7 @@ type environment struct {
 	muted      bool              // people do not report unknown outcomes
 	allow      int               // how many more calls the first approver allows by a grant
 	aside      []act             // actions of people on the first card, in order, before anybody decides
-	others     []*outsider       // other agents, which make calls over the gateway
+	others     []*otherAgent     // other agents, which make calls over the gateway
 	told       map[string]string // the last change that a webhook was told, by request
 }
 
@@ -206,7 +206,7 @@ func (w *environment) step() bool {
 		}
 		return true
 	}
-	return slices.ContainsFunc(w.others, func(o *outsider) bool { return o.acts(w) }) || w.people()
+	return slices.ContainsFunc(w.others, func(o *otherAgent) bool { return o.acts(w) }) || w.people()
 }
 
 // stepOrder lists all timer kinds in the order in which step handles them: work, then cards, then deadlines.

@@ -67,7 +67,7 @@ var rows = []struct {
 	}},
 	{"Model", []panel{
 		{title: "Tokens, each hour", unit: "short", kind: "timeseries", queries: [][2]string{{`sum by (agent, direction) (increase(countersign_model_tokens_total[1h]))`, "{{agent}}, {{direction}}"}}},
-		{title: "Calls to the model, each hour", about: "By what came of them", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_model_calls_total[1h])) > 0`, "{{outcome}}"}}},
+		{title: "Calls to the model, each hour", about: "By outcome", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_model_calls_total[1h])) > 0`, "{{outcome}}"}}},
 		{title: "Time of an answer", about: "Half and nine tenths of the calls", unit: "s", kind: "timeseries", queries: [][2]string{
 			{`histogram_quantile(0.5, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "half"},
 			{`histogram_quantile(0.9, sum by (le) (rate(countersign_model_call_seconds_bucket[1h])))`, "9/10"},
@@ -76,7 +76,7 @@ var rows = []struct {
 	{"Slack", []panel{
 		{title: "Messages that wait for Slack", unit: "none", kind: "timeseries", steps: true, queries: [][2]string{{`max by (rank) (countersign_outbox_waiting)`, "{{rank}}"}}},
 		{title: "Time until Slack shows an answer", about: "99 of 100 answers, from the end of the turn", unit: "s", kind: "timeseries", queries: [][2]string{{`histogram_quantile(0.99, sum by (le) (rate(countersign_answer_shown_seconds_bucket{since="end"}[1h])))`, "99 %"}}},
-		{title: "Calls to Slack, each hour", about: "By what came of them", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
+		{title: "Calls to Slack, each hour", about: "By outcome", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (outcome) (increase(countersign_slack_calls_total[1h]))`, "{{outcome}}"}}},
 	}},
 	{"Other agents", []panel{
 		{title: "Other agents' requests, each hour", about: "Requests that ended", unit: "none", kind: "timeseries", queries: [][2]string{{`sum by (client, state) (increase(countersign_gateway_approvals_total[1h]))`, "{{client}}, {{state}}"}}},

@@ -44,8 +44,9 @@ const mostPassed = 8
 const longestTurn = 500 * time.Millisecond
 
 // lockTurn waits for the turns of other replicas. The end of the transaction releases the lock. LOCK takes no snapshot,
-// so the first read sees everything that the previous transaction has committed. No other statement of this program
-// takes a lock of this mode on the table origin, and this table has no changes that the server must vacuum.
+// so the first read sees everything that the previous transaction has committed. VACUUM takes a lock of the same mode,
+// but the table origin hardly changes, so the server rarely vacuums it. No other statement of this program takes a lock
+// of this mode on the table.
 var lockTurn = []string{
 	"SET LOCAL lock_timeout = '" + milliseconds(longestTurn) + "'",
 	"LOCK TABLE origin IN SHARE UPDATE EXCLUSIVE MODE",

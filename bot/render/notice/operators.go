@@ -110,7 +110,7 @@ func setAside(p settings.Problem) *block.RichText {
 	line := block.Say("⚠️ ")
 	if p.Kind == settings.ProblemRecord {
 		return line.Strong("A damaged record was set aside").Say(" at ").At(p.Since, block.DayTime).Say(": ").Code(block.Name(p.First)).Reason(p.Why, block.MaxNote).
-			Say(" Requests, runs and turns that it belonged to have ended. Find the cause: usually a faulty disk, or somebody who changed rows. The log and the records damaged of the history name all such records.")
+			Say(" Requests, runs and turns that it belonged to have ended. Find the cause: usually a faulty disk, or somebody who changed rows. The log names all such records, and the history has a record of each.")
 	}
 	return line.Strong("A delivery from Slack was set aside").Say(" at ").At(p.Since, block.DayTime).Say(": ").Code(block.Name(p.First)).Reason(p.Why, block.MaxNote).
 		Say(" The person may have to send the message or click again. The log names all such deliveries, and says more.")

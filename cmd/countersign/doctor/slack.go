@@ -148,13 +148,13 @@ func (d *Doctor) clock(in installation.App, env config.Env, policy *approvers.Po
 	switch {
 	case !in.Dated:
 	case skew.Abs() >= badSkew && env.Transport == config.HTTPMode:
-		d.fail(cli.ExitNo, what+": the bot refuses Slack's requests as too old", "set the clock, such as with NTP")
+		d.fail(cli.ExitNo, what+": the bot refuses Slack's requests as too old", "set the clock, for example with NTP")
 	case skew.Abs() >= badSkew && !database && policy != nil && slices.ContainsFunc(policy.Clients, func(c approvers.Client) bool { return c.Webhook != nil }):
-		d.fail(cli.ExitNo, what+": receivers of webhooks refuse messages with such a time", "set the clock, such as with NTP")
+		d.fail(cli.ExitNo, what+": receivers of webhooks refuse messages with such a time", "set the clock, for example with NTP")
 	case skew.Abs() >= oddSkew && database:
-		d.warn(what, "set the clock, such as with NTP: over HTTP, the bot refuses Slack's requests if this clock is wrong by five minutes")
+		d.warn(what, "set the clock, for example with NTP: over HTTP, the bot refuses Slack's requests if this clock is wrong by five minutes")
 	case skew.Abs() >= oddSkew:
-		d.warn(what, "set the clock, such as with NTP: deadlines and the history use this clock")
+		d.warn(what, "set the clock, for example with NTP: deadlines and the history use this clock")
 	default:
 		d.ok("this machine's clock agrees with Slack's")
 	}

@@ -582,14 +582,14 @@ func (m *Metrics) WatchStore(check func(context.Context) error) {
 	}))
 }
 
-// WatchStall adds a metric of the age of the current write transaction.
+// WatchStall adds a metric of the age of the oldest running write transaction.
 func (m *Metrics) WatchStall(s store.Store) {
 	w, ok := s.(interface{ Stalled() time.Duration })
 	if !ok {
 		return
 	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "countersign_store_transaction_seconds", Help: "Age in seconds of the current write transaction, while nothing else can be written; 0 if there is none.",
+		Name: "countersign_store_transaction_seconds", Help: "Age in seconds of the oldest running write transaction; 0 if there is none.",
 	}, func() float64 { return w.Stalled().Seconds() }))
 }
 
