@@ -97,12 +97,13 @@ func (b *Statuses) set(ctx context.Context, at destination, s status, posted boo
 }
 
 // countUnusable returns the number of consecutive calls without a usable answer, up to the call with this result. A call
-// that was not made does not count.
+// that was not made does not count, and the number for it is 0.
 func (b *Statuses) countUnusable(err error) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case slackapi.IsPutOff(err):
+		return 0
 	case slackapi.IsUnusable(err):
 		b.unusable++
 	default:

@@ -280,20 +280,26 @@ func (t channelsTx) leaveChannel(name string, refs ...string) error {
 			if !life.relevant {
 				continue
 			}
-			if err := t.channelLost(name, p.Cause, true); err != nil {
-				return err
-			}
-			if to, ok := strings.CutPrefix(s.To, store.ToChannel); ok && to != name {
-				if err := t.alias(name, to, p.Cause); err != nil {
-					return err
-				}
-			}
-			if err := t.moveAway(name, s, p.Cause); err != nil {
+			if err := t.leave(name, s, p.Cause); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// leave marks the channel of an outbox message as lost, also under the name in the message's address, and moves the
+// message out of the channel.
+func (t channelsTx) leave(name string, s store.OutboxMessage, cause string) error {
+	if err := t.channelLost(name, cause, true); err != nil {
+		return err
+	}
+	if to, ok := strings.CutPrefix(s.To, store.ToChannel); ok && to != name {
+		if err := t.alias(name, to, cause); err != nil {
+			return err
+		}
+	}
+	return t.moveAway(name, s, cause)
 }
 
 // alias marks a lost channel as lost under another of its names too, so that the log has only one error about the

@@ -81,24 +81,12 @@ func TestALostChannel(t *testing.T) {
 	if n := told(); n != 0 {
 		t.Errorf("the operator was told %d times of a channel that nothing uses", n)
 	}
-	lostChannels := func(want string) {
-		t.Helper()
-		list, err := h.Views.LostChannels(h.ctx())
-		h.ok(err)
-		got := ""
-		for _, c := range list {
-			got += c.Name + ": " + c.Cause
-		}
-		if got != want {
-			t.Errorf("the lost channels of the policy are %q, not %q", got, want)
-		}
-	}
-	lostChannels("")
+	h.wantLostChannels("")
 	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "the bot was removed from it", "#leads"))
 	h.ok(h.Intake.ChannelLost(h.ctx(), "", "C-leads", "it was archived", "#leads"))
 	h.due()
 	h.due()
-	lostChannels("#leads: the bot was removed from it")
+	h.wantLostChannels("#leads: the bot was removed from it")
 	if got := h.where(refund.ID); got != "card role:team-lead" {
 		t.Errorf("the open card is at: %s", got)
 	}
@@ -124,7 +112,7 @@ func TestALostChannel(t *testing.T) {
 	h.approve(lead, refund.ID)
 	old := h.messagesOf(refund.ID)[0]
 	h.ok(h.Intake.ChannelRestored(h.ctx(), "", "C-leads"))
-	lostChannels("")
+	h.wantLostChannels("")
 	if got := h.message(old.ID); got.State != store.OutboxWanted || got.TS != old.TS {
 		t.Errorf("the old card is %s", got.State)
 	}
@@ -141,6 +129,20 @@ func TestALostChannel(t *testing.T) {
 	h.run(discount.Execution, "ok")
 }
 
+// wantLostChannels checks the names and causes of the policy's lost channels.
+func (h *harness) wantLostChannels(want string) {
+	h.t.Helper()
+	list, err := h.Views.LostChannels(h.ctx())
+	h.ok(err)
+	got := ""
+	for _, c := range list {
+		got += c.Name + ": " + c.Cause
+	}
+	if got != want {
+		h.t.Errorf("the lost channels of the policy are %q, not %q", got, want)
+	}
+}
+
 // TestALostChannelIsFoundOut checks that a failed post marks the channel as lost, and moves the channel's other open
 // messages. A successful post marks the channel as not lost.
 func TestALostChannelIsFoundOut(t *testing.T) {
@@ -151,6 +153,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	card.Channel, card.TS = "C-support", "300.1"
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
 	h.ok(h.Outbox.Unreachable(h.ctx(), h.only(second.ID, store.OutboxCard).ID, "is_archived", "C-support"))
+	h.wantLostChannels("#support-approvals: is_archived")
 	if _, due := h.timers(store.TimerChannel)["C-support"]; !due {
 		t.Fatal("the channel's other messages are not about to move")
 	}
@@ -162,6 +165,7 @@ func TestALostChannelIsFoundOut(t *testing.T) {
 	card = h.only(third.ID, store.OutboxCard)
 	card.Channel, card.TS = "C-support", "300.3"
 	h.ok(h.Outbox.Delivered(h.ctx(), card, h.posted(card)))
+	h.wantLostChannels("")
 	if got := h.where(third.ID, first.ID); got != "card channel:#support-approvals, card channel:#support-approvals, card role:support-agent" {
 		t.Errorf("the cards are at: %s", got)
 	}

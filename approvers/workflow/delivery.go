@@ -357,7 +357,7 @@ func (w *Outbox) Unreachable(ctx context.Context, message, cause, lost string) e
 			return errors.Join(t.PutOutboxMessage(s), t.outbox.shownAsWanted(s))
 		}
 		if lost != "" {
-			return errors.Join(t.channels.channelLost(lost, cause, true), t.channels.moveAway(lost, s, cause))
+			return t.channels.leave(lost, s, cause)
 		}
 		what := "Slack refused a message permanently; correct the cause in Slack or in the policy"
 		if cause == approvers.NobodyThere {

@@ -380,6 +380,8 @@ func TestMetricsWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := endless{empty, make(chan struct{})}
 		m := metrics.New(db, metricsPolicy)
+		wf := workflow.New(workflow.Config{Store: db, Policy: metricsPolicy})
+		m.WatchStore(func(ctx context.Context) error { return takesWrites(ctx, wf) })
 		scrape := func() (string, time.Duration) {
 			began, rec := time.Now(), httptest.NewRecorder()
 			m.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -387,13 +389,15 @@ func TestMetricsWithoutStore(t *testing.T) {
 		}
 		for range 2 {
 			page, took := scrape()
-			if took > 5*time.Second || !strings.Contains(page, "\ncountersign_store_answers 0\n") || strings.Contains(page, "\ncountersign_requests_waiting ") {
+			if took > 5*time.Second || !strings.Contains(page, "\ncountersign_store_answers 0\n") || !strings.Contains(page, "\ncountersign_store_up 0\n") ||
+				strings.Contains(page, "\ncountersign_requests_waiting ") {
 				t.Errorf("after %s:\n%s", took, page)
 			}
 		}
 		close(db.release)
 		synctest.Wait()
-		if page, _ := scrape(); !strings.Contains(page, "\ncountersign_store_answers 1\n") || !strings.Contains(page, "\ncountersign_requests_waiting ") {
+		if page, _ := scrape(); !strings.Contains(page, "\ncountersign_store_answers 1\n") || !strings.Contains(page, "\ncountersign_store_up 1\n") ||
+			!strings.Contains(page, "\ncountersign_requests_waiting ") {
 			t.Errorf("when the store answers:\n%s", page)
 		}
 	})

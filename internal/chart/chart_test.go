@@ -192,6 +192,11 @@ func TestWrongValues(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+	for _, quantity := range []any{1, 0.5, "500m", "1e3", "1.5Gi", "1E"} {
+		if _, err := render(t, values(map[string]any{"resources": map[string]any{"limits": map[string]any{"memory": quantity}}})); err != nil {
+			t.Errorf("the quantity %v: %v", quantity, err)
+		}
+	}
 	many := map[string]any{"kind": "postgres", "postgres": map[string]any{"secret": "s", "signingKey": "k", "replicas": 5}}
 	if _, err := render(t, values(map[string]any{"store": many, "slack": http})); err != nil {
 		t.Errorf("five replicas over HTTP: %v", err)

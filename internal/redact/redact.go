@@ -102,6 +102,9 @@ func Secrets(values ...string) {
 // secretName matches the names of variables that hold secrets.
 var secretName = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|(API|ACCESS|PRIVATE|SIGNING)_?KEY|_KEY$|_PAT$)`)
 
+// pathNames are the variables whose names match secretName, but whose values are paths. A path may be relative.
+var pathNames = []string{"COUNTERSIGN_AUDIT_KEY", "COUNTERSIGN_GATEWAY_KEY"}
+
 // Environ registers the secrets of an environment in the form of os.Environ. A variable has a secret if its name
 // suggests a secret. The secret is the variable's value or, if the name ends in _FILE, the content of the named file.
 func Environ(environ []string) {
@@ -109,7 +112,7 @@ func Environ(environ []string) {
 		name, value, ok := strings.Cut(line, "=")
 		base, isFile := strings.CutSuffix(name, "_FILE")
 		switch {
-		case !ok || !secretName.MatchString(base):
+		case !ok || !secretName.MatchString(base) || slices.Contains(pathNames, name):
 		case isFile:
 			file(value)
 		case !strings.HasPrefix(value, "/"): // a path only names the file with the secret

@@ -46,13 +46,13 @@ func TestText(t *testing.T) {
 // Registered secrets are never written, and neither are their forms in URLs and in quoted strings.
 func TestKnownSecrets(t *testing.T) {
 	odd := `p&ss "w` + secret + "/\u00e9"
-	Environ([]string{"SHOP_PASSWORD=" + odd, "MCP_API_KEY=plain" + secret, "HOME=/root", "TOKEN_FILE=/run/secrets/token", "SHORT_TOKEN=abc"})
+	Environ([]string{"SHOP_PASSWORD=" + odd, "MCP_API_KEY=plain" + secret, "HOME=/root", "TOKEN_FILE=/run/secrets/token", "SHORT_TOKEN=abc", "COUNTERSIGN_AUDIT_KEY=audit-key"})
 	for _, in := range []string{odd, url.QueryEscape(odd), url.PathEscape(odd), fmt.Sprintf("%q", odd), "plain" + secret} {
 		if got := Text("x " + in); strings.Contains(got, secret) {
 			t.Errorf("%q is written as %q", in, got)
 		}
 	}
-	if got := Text("abc /run/secrets/token /root"); got != "abc /run/secrets/token /root" {
+	if got := Text("abc /run/secrets/token /root audit-key"); got != "abc /run/secrets/token /root audit-key" {
 		t.Errorf("%q", got)
 	}
 }

@@ -570,12 +570,11 @@ func (m *Metrics) WatchDisk(wf *workflow.Workflow) {
 
 // WatchStore adds a metric that says whether the store works. The function check is the check of /readyz.
 func (m *Metrics) WatchStore(check func(context.Context) error) {
+	m.stored.check = check
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "countersign_store_up", Help: "1 while the store can be read and takes writes. Otherwise nothing is decided and nothing runs.",
 	}, func() float64 {
-		ctx, cancel := context.WithTimeout(context.Background(), readFor)
-		defer cancel()
-		if check(ctx) != nil {
+		if m.stored.failing.Load() {
 			return 0
 		}
 		return 1
@@ -661,7 +660,7 @@ func (m *Metrics) CountWrite(took time.Duration) { m.wrote.Observe(took.Seconds(
 // Gatherer collects all metrics.
 func (m *Metrics) Gatherer() prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		stored := m.stored.gather() // before the registry, which has the metric about this read
+		stored := m.stored.gather() // before the registry, which has the metrics about this read and the check of the store
 		return prometheus.Gatherers{m.registry, stored}.Gather()
 	})
 }

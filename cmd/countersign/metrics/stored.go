@@ -2,12 +2,12 @@ package metrics
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"golang.org/x/sync/singleflight"
 
 	"countersign/store"
 )
@@ -16,17 +16,15 @@ import (
 // ten seconds, and would then have no metrics at all.
 const readFor = 4 * time.Second
 
-// storeReads collects the metrics that are read from the store. If the store can't be read, or does not answer in time,
-// they are left out of the scrape.
+// storeReads collects the metrics that are read from the store, and checks the store. If the store can't be read, or
+// does not answer in time, the metrics are left out of the scrape. While an earlier read or check runs, no other starts.
 type storeReads struct {
 	store    store.Store
 	registry *prometheus.Registry
-	mu       sync.Mutex
-	running  chan struct{} // closed at the end of the current collection; nil: no collection runs
-	unread   bool          // the last collection could not read the store
-	families []*dto.MetricFamily
-	err      error
+	check    func(context.Context) error // says whether the store works; nil: WatchStore was not called
+	running  singleflight.Group
 	leftOut  atomic.Bool // the last scrape has left out the metrics
+	failing  atomic.Bool // the last check failed, or has not ended in time
 }
 
 // answers returns the metric that says whether the metrics were left out.
@@ -41,48 +39,38 @@ func (s *storeReads) answers() prometheus.Collector {
 	})
 }
 
-// gather collects the metrics. While an earlier collection runs, gather starts no other.
+// gather collects the metrics, and checks the store at the same time.
 func (s *storeReads) gather() prometheus.Gatherer {
-	s.mu.Lock()
-	if s.running == nil {
-		s.running = make(chan struct{})
-		go func(ended chan struct{}) {
-			var families []*dto.MetricFamily
-			err := s.read()
-			unread := err != nil
-			if !unread { // otherwise, each metric would log an error
-				families, err = s.registry.Gather()
-			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.unread, s.families, s.err, s.running = unread, families, err, nil
-			close(ended)
-		}(s.running)
+	ctx, cancel := context.WithTimeout(context.Background(), readFor)
+	defer cancel()
+	read := s.running.DoChan("read", func() (any, error) {
+		if err := s.read(ctx); err != nil {
+			return nil, err // otherwise, each metric would log an error
+		}
+		families, err := s.registry.Gather()
+		return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return families, err }), nil
+	})
+	if s.check != nil {
+		select {
+		case r := <-s.running.DoChan("check", func() (any, error) { return nil, s.check(ctx) }):
+			s.failing.Store(r.Err != nil)
+		case <-ctx.Done():
+			s.failing.Store(true)
+		}
 	}
-	ended := s.running
-	s.mu.Unlock()
-	timer := time.NewTimer(readFor)
-	defer timer.Stop()
 	select {
-	case <-ended:
-	case <-timer.C:
+	case r := <-read:
+		if s.leftOut.Store(r.Err != nil); r.Err == nil {
+			return r.Val.(prometheus.Gatherer)
+		}
+	case <-ctx.Done():
 		s.leftOut.Store(true)
-		return prometheus.NewRegistry()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leftOut.Store(s.unread)
-	if s.unread {
-		return prometheus.NewRegistry()
-	}
-	families, err := s.families, s.err
-	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return families, err })
+	return prometheus.NewRegistry()
 }
 
 // read checks that the store can be read.
-func (s *storeReads) read() error {
-	ctx, cancel := context.WithTimeout(context.Background(), readFor)
-	defer cancel()
+func (s *storeReads) read(ctx context.Context) error {
 	return s.store.View(ctx, func(r store.Reader) error {
 		_, err := r.Setting(store.SettingDiskSpace)
 		return store.IgnoreNotFound(err)
