@@ -18,8 +18,9 @@ import (
 // conflict, the same work needs less time if the transactions take turns.
 //
 // A transaction that takes a turn waits for the turn of its process. If there are other replicas, the transaction then
-// waits for a lock that all replicas use (lockTurn). Turns only avoid repeated work: without turns, the transactions are
-// serializable, too. So if a turn takes too long (longestTurn), all transactions that wait for it run at the same time.
+// waits for a lock that all replicas use (lockTurn). Turns only avoid repeated work: without turns, the transactions
+// are serializable, too. So if a turn takes too long (longestTurn), all transactions that wait for it run at the same
+// time.
 type turns struct {
 	mu        sync.Mutex
 	conflicts int       // increases by conflictWeight with each conflict, and decreases by one with each transaction that ends without a conflict
@@ -52,8 +53,8 @@ const longestTurn = 500 * time.Millisecond
 // turns for some time. This time increases by a second with each of these turns, up to longestPause.
 const longestPause = 10 * time.Second
 
-// lockTurn adds the statements that wait for the turns of other replicas. When the transaction has the lock, it calls got.
-// The end of the transaction releases the lock. LOCK takes no snapshot, so the first read sees everything that the
+// lockTurn adds the statements that wait for the turns of other replicas. When the transaction has the lock, it calls
+// got. The end of the transaction releases the lock. LOCK takes no snapshot, so the first read sees everything that the
 // previous transaction has committed. No other statement of this program takes a lock of this mode on the table origin,
 // and this table has no changes that the server must vacuum.
 func lockTurn(b *pgx.Batch, got func()) {

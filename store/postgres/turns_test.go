@@ -338,7 +338,8 @@ func TestLockTimeoutDuringATurn(t *testing.T) {
 	stores[0].TakeTurns()
 	const check = `DO $$ BEGIN
 ASSERT current_setting('lock_timeout') = '10s', current_setting('lock_timeout');
-ASSERT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'origin'::regclass AND mode = 'ShareUpdateExclusiveLock');
+ASSERT EXISTS (SELECT FROM pg_locks WHERE
+	pid = pg_backend_pid() AND relation = 'origin'::regclass AND mode = 'ShareUpdateExclusiveLock');
 END $$`
 	if err := stores[0].Update(t.Context(), func(x store.Tx) error { return postgres.RunIn(x, check) }); err != nil {
 		t.Error(err)
