@@ -128,7 +128,10 @@ func Payloads(n store.Notice) (list []string) { return payloads(sent{From: "x", 
 type Turns = turns
 
 // Take waits for a turn.
-func (t *turns) Take(ctx context.Context) (leave func(), err error) { return t.take(ctx) }
+func (t *turns) Take(ctx context.Context) (has bool, leave func(), err error) { return t.take(ctx) }
+
+// Conflicted reports whether a transaction that runs again after a conflict takes a turn.
+func (t *turns) Conflicted() bool { return t.conflicted() }
 
 // TakeTurns makes the next transactions take turns.
 func (s *Store) TakeTurns() {

@@ -25,7 +25,7 @@ type run struct {
 	conn     *pgxpool.Conn
 	begin    string        // the statement that begins the transaction
 	claims   []store.Claim // the claims under which the transaction works
-	turn     bool          // the transaction waits for the turns of other replicas
+	turn     bool          // the transaction waits for the turns of other replicas, and does not have its turn yet
 	begun    bool          // the statement begin was sent
 	answered bool          // the server has answered the statement begin
 	expects  []any         // parameters of policy checks that were not sent yet
@@ -131,10 +131,7 @@ func (r *run) batch() *pgx.Batch {
 			return nil
 		})
 		if r.turn {
-			r.hasty = true
-			for _, sql := range lockTurn {
-				b.Queue(sql)
-			}
+			lockTurn(b, func() { r.turn = false })
 		}
 		for _, c := range r.claims {
 			b.Queue("SELECT check_claim($1, $2, $3)", c.Name, c.Owner, c.Epoch)

@@ -190,6 +190,7 @@ type outcome int
 const (
 	done      outcome = iota
 	contended         // the transaction conflicted with other transactions
+	missed            // the turn of another replica took too long
 	mistaken          // a record exists, although the run assumed that it did not
 	lost              // the connection was lost, and nothing was committed
 )
@@ -230,12 +231,10 @@ func (s *Store) Update(ctx context.Context, fn func(store.Tx) error) error {
 			if met++; met == maxContended {
 				return explain(err)
 			}
-			if turn = code(err) != codeLockTimeout; turn {
-				s.turns.conflicted()
-			} else {
-				s.turns.missed()
-			}
+			turn = s.turns.conflicted()
 			pause(time.Duration(min(met, 10)) * time.Millisecond)
+		case missed:
+			turn = false
 		case lost:
 			if failed++; failed == maxLost {
 				return explain(err)
@@ -253,11 +252,12 @@ func pause(about time.Duration) { time.Sleep(about/2 + rand.N(about)) }
 // attempt runs fn once, and commits the transaction.
 func (s *Store) attempt(ctx context.Context, fn func(store.Tx) error, careful, turn, alone bool) (out outcome, err error) {
 	if turn {
-		leave, err := s.turns.take(ctx)
+		has, leave, err := s.turns.take(ctx)
 		if err != nil {
 			return done, err
 		}
 		defer leave()
+		turn = has
 	}
 	if alone {
 		s.gate.Lock()
@@ -311,6 +311,8 @@ func (r *run) judge(err error) (outcome, error) {
 	switch {
 	case code(err) == codeUnique && !r.careful:
 		return mistaken, err
+	case r.turn && code(err) == codeLockTimeout:
+		return missed, err
 	case isContended(err), r.hasty && code(err) == codeLockTimeout:
 		return contended, err
 	case code(err) == codeFenced:

@@ -6,6 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"countersign/store"
 )
 
@@ -15,17 +18,20 @@ import (
 // conflict, the same work needs less time if the transactions take turns.
 //
 // A transaction that takes a turn waits for the turn of its process. If there are other replicas, the transaction then
-// waits for a lock that all replicas use (lockTurn). Turns only avoid repeated work: without turns, the transactions are
-// serializable, too. So if a transaction hangs, others wait only for a short time (longestTurn).
+// waits for a lock that all replicas use (lockTurn). Turns only avoid repeated work: without turns, the transactions
+// are serializable, too. So if a turn takes too long (longestTurn), all transactions that wait for it run at the same
+// time.
 type turns struct {
 	mu        sync.Mutex
-	conflicts int // increases by conflictWeight with each conflict, and decreases by one with each transaction that ends without a conflict
-	left      int // how many of the next transactions take turns
+	conflicts int       // increases by conflictWeight with each conflict, and decreases by one with each transaction that ends without a conflict
+	left      int       // how many of the next transactions take turns
+	misses    int       // how many turns in a row took too long
+	pause     time.Time // no transaction begins to wait for a turn before this time
 
-	taken   bool            // a transaction has the turn of the process
-	waiting []chan struct{} // each channel is closed when its transaction has the turn
-	patient []chan struct{} // like waiting, for transactions with low priority
-	passed  int             // how many transactions have passed the first one in the field patient
+	holder  chan bool   // the channel of the transaction that has the turn of the process; nil: there is none
+	waiting []chan bool // each channel receives true when its transaction has the turn, and false if it runs without a turn
+	patient []chan bool // like waiting, for transactions with low priority
+	passed  int         // how many transactions have passed the first one in the field patient
 }
 
 // Transactions begin to take turns when, for some time, more than one of five has conflicted. After manyTurns
@@ -39,24 +45,32 @@ const (
 // mostPassed is how many transactions pass a transaction with low priority.
 const mostPassed = 8
 
-// longestTurn is how long a transaction keeps the turn of its process, and how long a transaction waits for the turn of
-// another replica.
+// longestTurn is how long a transaction keeps the turn of its process. This time includes the time in which the
+// transaction waits for the turns of other replicas.
 const longestTurn = 500 * time.Millisecond
 
-// lockTurn waits for the turns of other replicas. The end of the transaction releases the lock. LOCK takes no snapshot,
-// so the first read sees everything that the previous transaction has committed. VACUUM takes a lock of the same mode,
-// but the table origin hardly changes, so the server rarely vacuums it. No other statement of this program takes a lock
-// of this mode on the table.
-var lockTurn = []string{
-	"SET LOCAL lock_timeout = '" + milliseconds(longestTurn) + "'",
-	"LOCK TABLE origin IN SHARE UPDATE EXCLUSIVE MODE",
+// If several turns in a row take too long, for example because a replica hangs during its turn, transactions take no
+// turns for some time. This time increases by a second with each of these turns, up to longestPause.
+const longestPause = 10 * time.Second
+
+// lockTurn adds the statements that wait for the turns of other replicas. When the transaction has the lock, it calls
+// got. The end of the transaction releases the lock. LOCK takes no snapshot, so the first read sees everything that the
+// previous transaction has committed. VACUUM takes a lock of the same mode, but the table origin hardly changes, so the
+// server rarely vacuums it. No other statement of this program takes a lock of this mode on the table.
+func lockTurn(b *pgx.Batch, got func()) {
+	b.Queue("SET LOCAL lock_timeout = " + milliseconds(longestTurn))
+	b.Queue("LOCK TABLE origin IN SHARE UPDATE EXCLUSIVE MODE").Exec(func(pgconn.CommandTag) error {
+		got()
+		return nil
+	})
+	b.Queue("SET LOCAL lock_timeout = " + milliseconds(lockTimeout))
 }
 
 // due reports whether the next transaction takes a turn.
 func (t *turns) due() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.left == 0 {
+	if t.left == 0 || t.paused() {
 		return false
 	}
 	if t.left--; t.left == 0 {
@@ -72,48 +86,55 @@ func (t *turns) ended() {
 	t.conflicts = max(0, t.conflicts-1)
 }
 
-// conflicted counts a conflict.
-func (t *turns) conflicted() {
+// conflicted counts a conflict, and reports whether the transaction that runs again takes a turn.
+func (t *turns) conflicted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.conflicts += conflictWeight; t.conflicts >= manyConflicts {
 		t.conflicts, t.left = 0, manyTurns
 	}
+	return !t.paused()
 }
 
-// missed is called if the turn of another replica takes too long. The next transactions take no turns.
-func (t *turns) missed() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.conflicts, t.left = 0, 0
-}
+func (t *turns) paused() bool { return time.Now().Before(t.pause) }
 
-// take waits for the turn of this process. The caller calls leave at the end of its transaction.
-func (t *turns) take(ctx context.Context) (leave func(), err error) {
+// take waits for the turn of this process. If has is false, the transaction runs without a turn. The caller calls leave
+// at the end of its transaction.
+func (t *turns) take(ctx context.Context) (has bool, leave func(), err error) {
 	mine := t.enter(store.HasLowPriority(ctx))
 	select {
-	case <-mine:
+	case has = <-mine:
 	case <-ctx.Done():
 		t.leave(mine)
-		return nil, ctx.Err()
+		return false, nil, ctx.Err()
 	}
-	end := sync.OnceFunc(func() { t.leave(mine) })
+	if !has {
+		return false, func() {}, nil
+	}
+	began := time.Now()
+	end := sync.OnceFunc(func() {
+		if time.Since(began) < longestTurn {
+			t.leave(mine)
+		} else {
+			t.missed()
+		}
+	})
 	late := time.AfterFunc(longestTurn, end)
-	return func() {
+	return true, func() {
 		late.Stop()
 		end()
 	}, nil
 }
 
-// enter returns a channel that is closed when the caller has the turn.
-func (t *turns) enter(patient bool) (mine chan struct{}) {
+// enter returns a channel that receives a value when the caller's transaction may run.
+func (t *turns) enter(patient bool) (mine chan bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	mine = make(chan struct{})
+	mine = make(chan bool, 1)
 	switch {
-	case !t.taken:
-		t.taken = true
-		close(mine)
+	case t.holder == nil:
+		t.holder = mine
+		mine <- true
 	case patient:
 		t.patient = append(t.patient, mine)
 	default:
@@ -122,27 +143,41 @@ func (t *turns) enter(patient bool) (mine chan struct{}) {
 	return mine
 }
 
-// leave gives the turn to the next transaction. If the caller does not have the turn yet, the caller stops waiting.
-func (t *turns) leave(mine chan struct{}) {
+// missed ends a turn that takes too long. All waiting transactions run without a turn, and the next transactions take
+// no turns.
+func (t *turns) missed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	select {
-	case <-mine:
-	default:
-		is := func(c chan struct{}) bool { return c == mine }
+	for _, c := range slices.Concat(t.waiting, t.patient) {
+		c <- false
+	}
+	t.holder, t.waiting, t.patient = nil, nil, nil
+	t.conflicts, t.left = 0, 0
+	t.pause = time.Now().Add(min(time.Duration(t.misses)*time.Second, longestPause))
+	t.misses++
+}
+
+// leave gives the turn to the next transaction. If the caller does not have the turn yet, the caller stops waiting.
+func (t *turns) leave(mine chan bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.holder != mine {
+		is := func(c chan bool) bool { return c == mine }
 		t.waiting, t.patient = slices.DeleteFunc(t.waiting, is), slices.DeleteFunc(t.patient, is)
 		return
 	}
+	t.misses = 0
 	from := &t.waiting
 	switch {
 	case len(t.waiting)+len(t.patient) == 0:
-		t.taken = false
+		t.holder = nil
 		return
 	case len(t.waiting) == 0, len(t.patient) > 0 && t.passed == mostPassed:
 		from, t.passed = &t.patient, 0
 	case len(t.patient) > 0:
 		t.passed++
 	}
-	close((*from)[0])
+	t.holder = (*from)[0]
 	*from = (*from)[1:]
+	t.holder <- true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,8 +26,16 @@ func twoReplicas(t *testing.T) (url string, stores [2]*postgres.Store) {
 	for i := range stores {
 		stores[i], replicas[i] = join(t, asBot(name), postgres.ReplicaOptions{Name: fmt.Sprint(i), Lease: time.Minute})
 	}
-	await(t, "the replicas know each other", func() bool { return replicas[0].Alive() == 2 && replicas[1].Alive() == 2 })
+	awaitReplicas(t, replicas[:]...)
 	return at(name), stores
+}
+
+// awaitReplicas waits until the heartbeat of each replica has found all replicas.
+func awaitReplicas(t *testing.T, replicas ...*postgres.Replica) {
+	t.Helper()
+	await(t, "the replicas know each other", func() bool {
+		return !slices.ContainsFunc(replicas, func(r *postgres.Replica) bool { return r.Alive() < len(replicas) })
+	})
 }
 
 // count adds to a counter that all transactions of a test read.
@@ -82,7 +91,10 @@ func TestTurnOfAnotherReplica(t *testing.T) {
 	go update(0)
 	<-begun
 	go update(1)
-	await(t, "the second transaction waits", func() bool {
+	await(t, "the second transaction waits, or has stopped waiting", func() bool {
+		if len(begun) > 0 {
+			return true
+		}
 		var waits bool
 		err := conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'countersign.origin'::regclass AND NOT granted)").Scan(&waits)
 		return err == nil && waits
@@ -164,13 +176,13 @@ func TestOrderOfTurns(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var turns postgres.Turns
 				var got []string
-				leave, err := turns.Take(t.Context())
+				_, leave, err := turns.Take(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				c.wait(t.Context(), store.WithLowPriority(t.Context()), func(ctx context.Context, who string) {
 					go func() {
-						leave, err := turns.Take(ctx)
+						_, leave, err := turns.Take(ctx)
 						if err != nil {
 							return
 						}
@@ -190,26 +202,146 @@ func TestOrderOfTurns(t *testing.T) {
 	}
 }
 
-// A transaction hangs during its turn. The next one waits for half a second.
+// A transaction hangs during its turn. All transactions that wait for the turn run after half a second. Afterwards, a
+// transaction can have the turn again, also after the first one has ended.
 func TestTransactionHangsDuringItsTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var turns postgres.Turns
-		began := time.Now()
-		hung, err := turns.Take(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		take := func() (has bool, leave func()) {
+			has, leave, err := turns.Take(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			return has, leave
 		}
-		leave, err := turns.Take(t.Context())
-		if waited := time.Since(began); err != nil || waited != 500*time.Millisecond {
-			t.Errorf("waited %s, error %v", waited, err)
+		began := time.Now()
+		_, hung := take()
+		var all sync.WaitGroup
+		for range 40 {
+			all.Go(func() {
+				has, leave := take()
+				defer leave()
+				if waited := time.Since(began); has || waited != 500*time.Millisecond {
+					t.Errorf("waited %s, has the turn: %t", waited, has)
+				}
+			})
+		}
+		all.Wait()
+		has, leave := take()
+		if !has {
+			t.Error("the next transaction does not have the turn")
 		}
 		hung() // the turn now belongs to another transaction, and is not free
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		if _, err := turns.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := turns.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("two transactions have the turn; error %v", err)
 		}
 		leave()
 	})
+}
+
+// After the first turn that takes too long, transactions can take turns again at once. After further ones, they take no
+// turns for 1, 2, … 10 seconds. A turn that ends in time resets the count.
+func TestPauseAfterLongTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var turns postgres.Turns
+		turn := func(takes time.Duration) {
+			_, leave, err := turns.Take(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(takes)
+			synctest.Wait()
+			leave()
+		}
+		pause := func() time.Duration {
+			began := time.Now()
+			for !turns.Conflicted() {
+				time.Sleep(100 * time.Millisecond)
+			}
+			return time.Since(began)
+		}
+		for round := range 2 {
+			for n := range 13 {
+				turn(700 * time.Millisecond)
+				want := time.Duration(min(n, 10)) * time.Second
+				if n > 0 {
+					want -= 200 * time.Millisecond // the pause begins when the turn is taken away
+				}
+				if got := pause(); got != want {
+					t.Errorf("round %d: after %d long turns, a pause of %s, want %s", round, n+1, got, want)
+				}
+			}
+			turn(400 * time.Millisecond)
+		}
+	})
+}
+
+// lockCounter counts how often a store tries to lock a table.
+type lockCounter struct {
+	recorder
+	n atomic.Int64
+}
+
+func (l *lockCounter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	for _, q := range data.Batch.QueuedQueries {
+		if strings.HasPrefix(q.SQL, "LOCK ") {
+			l.n.Add(1)
+		}
+	}
+	return ctx
+}
+
+// A replica hangs during its turn. Many transactions of another replica take turns. Only one of them waits for the
+// replica, and the transactions that wait for this one do not wait for the replica afterwards.
+func TestManyWaitForAReplicaThatHangs(t *testing.T) {
+	t.Parallel()
+	name := empty(t)
+	hanging, first := join(t, asBot(name), postgres.ReplicaOptions{Name: "hanging", Lease: time.Minute})
+	var locks lockCounter
+	other, err := postgres.OpenWith(t.Context(), asBot(name), func(c *pgx.ConnConfig) { c.Tracer = &locks })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	awaitReplicas(t, first, joinOn(t, other, postgres.ReplicaOptions{Name: "other", Lease: time.Minute}))
+	hanging.TakeTurns()
+	other.TakeTurns()
+	const n = 40
+	meanwhile := sync.OnceFunc(func() {
+		crowd(t, n, n, func(i int) error {
+			return other.Update(t.Context(), func(x store.Tx) error {
+				return x.AddCounter(store.Counter{Key: fmt.Sprint(i), ID: "x", At: time.Unix(1, 0), N: 1})
+			})
+		})
+	})
+	err = hanging.Update(t.Context(), func(x store.Tx) error {
+		err := count(x, "hangs")
+		meanwhile()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tried := locks.n.Load(); tried == 0 || tried > n/2 { // if some transactions conflict, they try, too
+		t.Errorf("%d transactions tried %d times to lock the table", n, tried)
+	}
+}
+
+// A transaction waits for the turns of other replicas for half a second, but for other locks as long as without turns.
+func TestLockTimeoutDuringATurn(t *testing.T) {
+	t.Parallel()
+	_, stores := twoReplicas(t)
+	stores[0].TakeTurns()
+	const check = `DO $$ BEGIN
+ASSERT current_setting('lock_timeout') = '10s', current_setting('lock_timeout');
+ASSERT EXISTS (SELECT FROM pg_locks WHERE
+	pid = pg_backend_pid() AND relation = 'origin'::regclass AND mode = 'ShareUpdateExclusiveLock');
+END $$`
+	if err := stores[0].Update(t.Context(), func(x store.Tx) error { return postgres.RunIn(x, check) }); err != nil {
+		t.Error(err)
+	}
 }
